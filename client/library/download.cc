@@ -4,6 +4,7 @@
 
 #include "library/byte_stream.h"
 #include "library/outage.h"
+#include "library/shared_memory/array_download.h"
 #include "library/shared_memory/ring_transfer.h"
 #include "library/transfer.h"
 #include "library/transfer_parts.h"
@@ -178,7 +179,9 @@ absl::Status download_over(int connections, Connection& connection, const CallCo
 absl::Status read_buffer(Connection& connection, const CallContext& context, const std::string& name,
                          std::span<std::byte> destination, const DownloadOptions& options) {
   if (options.connections == 0) {
-    std::optional<absl::Status> read = read_through_ring(connection, context, name, destination, options);
+    std::optional<absl::Status> read =
+        read_into_shared_array(connection, context, name, destination, options);
+    if (!read.has_value()) read = read_through_ring(connection, context, name, destination, options);
     if (read.has_value()) return *std::move(read);
   }
   const int connections = options.connections > 0

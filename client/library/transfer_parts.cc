@@ -66,8 +66,18 @@ void TransferParts::report(std::size_t index, std::size_t done) {
   if (!progress_ && !arrived_) return;
   const std::lock_guard lock(progress_mutex_);
   const std::size_t before = std::exchange(done_[index], done);
-  const auto begin = static_cast<std::int64_t>(parts_[index].begin);
-  if (arrived_) arrived_(begin + static_cast<std::int64_t>(before), begin + static_cast<std::int64_t>(done));
+  tell({parts_[index].begin + before, parts_[index].begin + done});
+}
+
+void TransferParts::report_piece(std::size_t index, const TransferPart& piece) {
+  if (!progress_ && !arrived_) return;
+  const std::lock_guard lock(progress_mutex_);
+  done_[index] += piece.end - piece.begin;
+  tell(piece);
+}
+
+void TransferParts::tell(const TransferPart& piece) const {
+  if (arrived_) arrived_(static_cast<std::int64_t>(piece.begin), static_cast<std::int64_t>(piece.end));
   if (!progress_) return;
   progress_(static_cast<std::int64_t>(std::accumulate(done_.begin(), done_.end(), std::size_t{0})),
             static_cast<std::int64_t>(parts_.back().end));

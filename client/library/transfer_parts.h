@@ -37,6 +37,8 @@ class TransferParts {
   std::size_t count() const { return parts_.size(); }
   /// That the part has come so far; tells the caller, from one thread at a time.
   void report(std::size_t index, std::size_t done);
+  /// Likewise, where a part is no range but what its thread gets hold of: that it has brought these bytes.
+  void report_piece(std::size_t index, const TransferPart& piece);
 
   /// Cancelled when the transfer has failed, or its caller cancels it.
   const Cancellation& stop() const { return stop_; }
@@ -45,6 +47,7 @@ class TransferParts {
 
  private:
   void take_result(EndsWith end, const absl::Status& result);
+  void tell(const TransferPart& piece) const;
 
   const std::vector<TransferPart> parts_;
   const TransferProgress progress_;

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <future>
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
@@ -178,6 +179,117 @@ TEST_P(SharedMemoryTransfers, LeaveNothingOfASharedArray) {
       eventually([&] { return server_.reserved_bytes() == 0 && server_.socket->shares().bytes() == 0; }));
 }
 
+/// What a download announces of its bytes, each piece looked at when it is.
+class Announced {
+ public:
+  explicit Announced(const std::vector<std::uint8_t>& right) : right_(right) {}
+
+  absl::Status download(const Session& session, const Buffer& buffer, std::span<std::byte> here) {
+    here_ = here;
+    DownloadOptions options;
+    options.arrived = [this](std::int64_t begin, std::int64_t end) { take(begin, end); };
+    options.progress = [this](std::int64_t done, std::int64_t) { done_ = done; };
+    return session.download(buffer, here, options);
+  }
+  bool each_byte_once() const {
+    return std::all_of(times_.begin(), times_.end(), [](int times) { return times == 1; });
+  }
+  bool in_place() const { return in_place_; }
+  bool in_order() const { return in_order_; }
+  std::int64_t largest() const { return largest_; }
+  std::int64_t done() const { return done_; }
+
+ private:
+  void take(std::int64_t begin, std::int64_t end) {
+    in_order_ = in_order_ && begin == last_;
+    last_ = end;
+    largest_ = std::max(largest_, end - begin);
+    for (auto i = static_cast<std::size_t>(begin); i < static_cast<std::size_t>(end); ++i) {
+      ++times_[i];
+      in_place_ = in_place_ && here_[i] == std::byte{right_[i]};
+    }
+  }
+
+  const std::vector<std::uint8_t>& right_;
+  std::span<std::byte> here_;
+  std::vector<int> times_ = std::vector<int>(right_.size());
+  bool in_place_ = true;
+  bool in_order_ = true;
+  std::int64_t last_ = 0;
+  std::int64_t largest_ = 0;
+  std::int64_t done_ = 0;
+};
+
+TEST_P(SharedMemoryTransfers, TellWhatHasArrived) {
+  const Client client = connect(server_);
+  const Session session = *client.create_session();
+  for (const std::size_t size : {9 * kMiB + 7, 33 * kMiB + 5}) {
+    const std::vector<std::uint8_t> bytes = some_bytes(size);
+    const absl::StatusOr<Buffer> buffer = session.upload(ArrayView(bytes));
+    ASSERT_TRUE(buffer.ok()) << buffer.status();
+    std::vector<std::uint8_t> here(size);
+    Announced announced(bytes);
+    const absl::Status read = announced.download(session, *buffer, std::as_writable_bytes(std::span(here)));
+    ASSERT_TRUE(read.ok()) << read;
+    EXPECT_TRUE(announced.each_byte_once()) << size << " bytes";
+    EXPECT_TRUE(announced.in_place()) << "bytes were announced before they were there";
+    EXPECT_EQ(announced.largest(), kMiB) << "not piece by piece";
+    EXPECT_EQ(announced.done(), static_cast<std::int64_t>(size));
+    EXPECT_TRUE(size >= 16 * kMiB || announced.in_order()) << "though one thread copies";
+  }
+  EXPECT_EQ(server_.socket->shares().regions(), 1) << "all through one ring";
+}
+
+/// Over one stream, which leaves no ring behind.
+absl::StatusOr<Buffer> stream_up(const Session& session, const std::vector<std::uint8_t>& bytes) {
+  UploadOptions options;
+  options.connections = 1;
+  return session.upload(ArrayView(bytes), options);
+}
+
+std::vector<std::uint8_t> values_in(const Array& array) {
+  const auto* first = reinterpret_cast<const std::uint8_t*>(array.bytes().data());
+  return {first, first + array.bytes().size()};
+}
+
+TEST_P(SharedMemoryTransfers, FillSharedArraysWithoutARing) {
+  for (const std::size_t size : {kMiB, 3 * kMiB + 1, 20 * kMiB + 77}) {
+    const Client client = connect(server_);
+    const Session session = *client.create_session();
+    ASSERT_TRUE(eventually([&] { return server_.socket->shares().regions() == 0; }));
+    Array array = shared_array(session, std::vector<std::uint8_t>(size, 1));
+    for (int round = 0; round < 2; ++round) {
+      const std::vector<std::uint8_t> bytes = some_bytes(size);
+      const absl::StatusOr<Buffer> buffer = stream_up(session, bytes);
+      ASSERT_TRUE(buffer.ok()) << buffer.status();
+      Announced announced(bytes);
+      const absl::Status read = announced.download(session, *buffer, array.mutable_bytes());
+      ASSERT_TRUE(read.ok()) << read;
+      EXPECT_TRUE(values_in(array) == bytes) << size << " bytes";
+      EXPECT_TRUE(announced.each_byte_once() && announced.in_order() && announced.in_place());
+      EXPECT_EQ(announced.done(), static_cast<std::int64_t>(size));
+    }
+    EXPECT_EQ(server_.socket->shares().regions(), 1) << "the array's, and no ring's";
+  }
+}
+
+TEST_P(SharedMemoryTransfers, IntoASharedArrayChangeNothingThatWasUploadedFromIt) {
+  const Client client = connect(server_);
+  const Session session = *client.create_session();
+  const std::vector<std::uint8_t> first = some_bytes(3 * kMiB + 1);
+  const std::vector<std::uint8_t> second = some_bytes(3 * kMiB + 1);
+  const absl::StatusOr<Buffer> source = stream_up(session, first);
+  const absl::StatusOr<Buffer> other = stream_up(session, second);
+  ASSERT_TRUE(source.ok() && other.ok());
+  Array array = shared_array(session, std::vector<std::uint8_t>(first.size(), 1));
+  ASSERT_TRUE(session.download(*source, array.mutable_bytes()).ok());
+  const absl::StatusOr<Buffer> taken = session.upload(array.view());
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  ASSERT_TRUE(session.download(*other, array.mutable_bytes()).ok());
+  EXPECT_TRUE(values_in(array) == second);
+  EXPECT_TRUE(values_of(session.download<std::uint8_t>(*taken)) == first);
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, SharedMemoryTransfers, ::testing::Values("host", "staged"),
                          [](const auto& param) { return param.param; });
 
@@ -206,6 +318,39 @@ TEST(SharedArraysOnTheCpu, BecomeTheBufferWithoutACopy) {
   ASSERT_TRUE(resident.ok()) << resident.status();
   EXPECT_TRUE(lies_in_a_region((*resident)->memory.host_data()));
   EXPECT_FALSE(lies_in_a_region(&server));
+}
+
+TEST(SharedArraysOnADevice, AreLeftAloneByADownloadThatWasGivenUp) {
+  auto device = staged_device();
+  StagedDevice& staged = *device;
+  SharedMemoryServer server(std::move(device));
+  const Client client = connect(server);
+  const Session session = *client.create_session();
+  const std::vector<std::uint8_t> bytes = some_bytes(3 * kMiB);
+  const absl::StatusOr<Buffer> buffer = session.upload(ArrayView(bytes));
+  ASSERT_TRUE(buffer.ok()) << buffer.status();
+  Array array = shared_array(session, std::vector<std::uint8_t>(bytes.size(), 1));
+  staged.hold();
+  const Cancellation cancellation;
+  DownloadOptions options;
+  options.call.cancellation = cancellation;
+  auto download = std::async(std::launch::async,
+                             [&] { return session.download(*buffer, array.mutable_bytes(), options); });
+  ASSERT_TRUE(eventually([&] { return staged.waiting_copies() > 0; }));
+  cancellation.cancel();
+  EXPECT_EQ(download.get().code(), absl::StatusCode::kCancelled);
+  std::memset(array.mutable_bytes().data(), 2, bytes.size());
+  staged.release();
+  // With its copies done, of regions the ring is left.
+  ASSERT_TRUE(eventually([&] { return server.socket->shares().bytes() == kSharedSlots * kSharedSlotBytes; }));
+  const std::vector<std::uint8_t> twos(bytes.size(), 2);
+  EXPECT_TRUE(values_in(array) == twos);
+  // It is an ordinary array now.
+  const absl::StatusOr<Buffer> again = session.upload(array.view());
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_TRUE(values_of(session.download<std::uint8_t>(*again)) == twos);
+  ASSERT_TRUE(session.download(*buffer, array.mutable_bytes()).ok());
+  EXPECT_TRUE(values_in(array) == bytes);
 }
 
 TEST(SharedArraysOnTheCpu, OutliveTheirClient) {

@@ -72,8 +72,9 @@ struct SessionOptions {
 /// Called after each chunk on a thread that transfers: the caller's, and others where there are several
 /// connections, one at a time.
 using TransferProgress = std::function<void(std::int64_t done_bytes, std::int64_t total_bytes)>;
-/// Called likewise: the bytes from `begin` on, before `end`, are in their place and match their checksums. A
-/// transfer that has to begin again calls it again for the same bytes.
+/// Called likewise: the bytes from `begin` on, before `end`, are in their place and, where they came over
+/// streams, match their checksums. In any order; a transfer that has to begin again calls it again for the
+/// same bytes.
 using TransferArrival = std::function<void(std::int64_t begin, std::int64_t end)>;
 
 struct UploadOptions {
@@ -120,9 +121,10 @@ class Session {
   /// An array with room for these elements, uninitialised or 0, that uploads of this session's buffers take
   /// from where it lies: on the CPU backend the first upload of all of it copies nothing, and what is written
   /// to the array later is seen here alone; a GPU copies from it at its bus's rate, as often as it is
-  /// uploaded. An ordinary array where the server shares no memory with this client. Takes a connection of
-  /// the server's and, on a GPU, some milliseconds. INVALID_ARGUMENT and RESOURCE_EXHAUSTED as
-  /// Array::allocate.
+  /// uploaded. A download of as many bytes is copied once, by the server, to where it lies: on the CPU
+  /// backend until it is uploaded. After one that failed it is an ordinary array of unspecified elements, as
+  /// it is where the server shares no memory with this client. Takes a connection of the server's and, on a
+  /// GPU, some milliseconds. INVALID_ARGUMENT and RESOURCE_EXHAUSTED as Array::allocate.
   absl::StatusOr<Array> allocate_shared(ElementType type, Shape shape) const;
 
   /// Copies an array to the server, in chunks that carry a crc32c each, straight from the array's

@@ -16,16 +16,35 @@ void SharedArrays::remove(const std::byte* array) {
   entries_.erase(array);
 }
 
-SharedArrays::Hold SharedArrays::take(std::span<const std::byte> bytes) {
-  const std::lock_guard lock(mutex_);
+SharedArrays::Entry* SharedArrays::find_shared(std::span<const std::byte> bytes) {
   const auto found = entries_.find(bytes.data());
   if (found == entries_.end() || found->second.bytes != bytes.size() || found->second.given) return nullptr;
-  Entry& entry = found->second;
-  if (entry.region->becomes_the_servers()) {
-    entry.given = true;
-    if (!entry.region->make_private()) return nullptr;
+  return &found->second;
+}
+
+SharedArrays::Hold SharedArrays::take(std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
+  Entry* const entry = find_shared(bytes);
+  if (entry == nullptr) return nullptr;
+  if (entry->region->becomes_the_servers()) {
+    entry->given = true;
+    if (!entry->region->make_private()) return nullptr;
   }
-  return entry.region;
+  return entry->region;
+}
+
+SharedArrays::Hold SharedArrays::find(std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
+  const Entry* const entry = find_shared(bytes);
+  return entry == nullptr ? nullptr : entry->region;
+}
+
+void SharedArrays::part_from_server(const std::byte* array) {
+  const std::lock_guard lock(mutex_);
+  const auto found = entries_.find(array);
+  if (found == entries_.end()) return;
+  found->second.given = true;
+  found->second.region->replace_memory();
 }
 
 }  // namespace cumulus

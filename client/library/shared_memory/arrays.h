@@ -17,18 +17,25 @@ class SharedArrays {
   std::span<std::byte> add(std::unique_ptr<SharedRegion> region, std::size_t bytes);
   void remove(const std::byte* array);
 
-  /// An upload's hold on an array's region.
+  /// A transfer's hold on an array's region.
   using Hold = std::shared_ptr<const SharedRegion>;
   /// Of the array that `bytes` are, all of it, where the server can take it from there; else null. One that
   /// the server takes as it is becomes private here, and is not found a second time.
   Hold take(std::span<const std::byte> bytes);
+  /// Of the array that `bytes` are, all of it, where the server can write to it; else null.
+  Hold find(std::span<const std::byte> bytes);
+  /// From now on the array is an ordinary one, of unspecified contents, that no server sees.
+  void part_from_server(const std::byte* array);
 
  private:
   struct Entry {
     std::shared_ptr<SharedRegion> region;
     std::size_t bytes = 0;
-    bool given = false;
+    bool given = false;  // what the server has of it is no longer what lies here
   };
+
+  /// Null where the server does not see what lies there.
+  Entry* find_shared(std::span<const std::byte> bytes);
 
   std::mutex mutex_;
   std::map<const std::byte*, Entry> entries_;

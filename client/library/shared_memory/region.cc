@@ -116,6 +116,13 @@ bool SharedRegion::make_private() const {
          MAP_FAILED;
 }
 
+void SharedRegion::replace_memory() const {
+  // Where even this fails, a copy that is under way reaches what is mapped here still.
+  (void)::mmap(memory_.data(), memory_.size(), PROT_READ | PROT_WRITE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  hang_up();
+}
+
 void SharedRegion::hang_up() const { ::shutdown(socket_, SHUT_RDWR); }
 
 bool SharedRegion::send(const SharedMemoryMessage& message) const {

@@ -34,6 +34,8 @@ class SharedRegion {
   /// What is written to the memory from now on is seen here only. False, and all is as before, where that
   /// cannot be.
   bool make_private() const;
+  /// In its place is other memory, of zeros, that nobody shares.
+  void replace_memory() const;
   /// Ends the connection; the memory stays mapped.
   void hang_up() const;
 

@@ -17,9 +17,6 @@
 namespace cumulus {
 namespace {
 
-/// Below, a call of one stream is over before the ring's doorbells are.
-constexpr std::size_t kMinBytes = std::size_t{256} << 10;
-
 static_assert(kSharedSlotBytes == kChunkBytes, "parts of transfers are whole slots");
 
 absl::Status over_before() { return absl::CancelledError("the call ended before the transfer"); }
@@ -94,14 +91,12 @@ class SlotEmptier {
   absl::Status empty(TransferParts& parts, std::size_t index) {
     if (!call_.wait_until_begun()) return over_before();
     if (index == 0) give_first_slots();
-    std::size_t own = 0;
     while (left_ > 0) {
       // Without one, another thread may have the last piece under way.
       const std::optional<SharedMemoryMessage> message = call_.next();
       if (!message.has_value()) break;
       if (!copy(*message)) return absl::DataLossError("download: the server names bytes that are not there");
-      own += message->bytes;
-      parts.report(index, own);
+      parts.report_piece(index, {message->offset, message->offset + message->bytes});
       if (given_++ < pieces()) call_.send(SharedMemoryMessage::kFree, message->slot, 0, 0);
       if ((left_ -= message->bytes) == 0) call_.stop();
     }
@@ -140,7 +135,7 @@ std::optional<absl::StatusOr<Uploaded>> write_through_ring(Connection& connectio
                                                            const v1::WriteSpec& spec,
                                                            std::span<const std::byte> bytes,
                                                            const UploadOptions& options, Checksum checksum) {
-  if (bytes.size() < kMinBytes) return std::nullopt;
+  if (bytes.size() < kMinSharedBytes) return std::nullopt;
   const std::shared_ptr<RingCall> call = RingCall::make(connection);
   if (call == nullptr) return std::nullopt;
   ConnectionCount& threads = connection.shared_memory().upload_threads();
@@ -172,13 +167,13 @@ std::optional<absl::StatusOr<Uploaded>> write_through_ring(Connection& connectio
 std::optional<absl::Status> read_through_ring(Connection& connection, const CallContext& context,
                                               const std::string& name, std::span<std::byte> destination,
                                               const DownloadOptions& options) {
-  if (destination.size() < kMinBytes) return std::nullopt;
+  if (destination.size() < kMinSharedBytes) return std::nullopt;
   const std::shared_ptr<RingCall> call = RingCall::make(connection);
   if (call == nullptr) return std::nullopt;
   ConnectionCount& threads = connection.shared_memory().download_threads();
   const absl::Time start = absl::Now();
   TransferParts parts(split_transfer(destination.size(), threads.choose(destination.size())),
-                      options.call.cancellation, options.progress);
+                      options.call.cancellation, options.progress, options.arrived);
   const CancellationScope scope(parts.stop(), [call] { call->abandon(); });
   SlotEmptier emptier(*call, destination);
   v1::ReadSharedRequest request;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -10,6 +11,9 @@
 #include "library/shared_memory/region.h"
 
 namespace cumulus {
+
+/// Below, a call of one stream is over before the doorbells of shared memory are.
+inline constexpr std::size_t kMinSharedBytes = std::size_t{256} << 10;
 
 /// Whether a connection's target is this machine by its name: a Unix socket, localhost or a loopback address.
 bool is_on_this_machine(const std::string& target);

@@ -5,6 +5,7 @@
 #include <linux/falloc.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -89,6 +90,19 @@ HostMemory SharedRegion::map_to_read(std::size_t bytes) const {
   void* memory = ::mmap(nullptr, bytes, PROT_READ, MAP_PRIVATE, file_.number(), 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   return {static_cast<std::byte*>(memory), bytes, nullptr, unmap};
+}
+
+absl::Status SharedRegion::write(std::size_t place, std::span<const std::byte> data) const {
+  while (!data.empty()) {
+    const ssize_t written = ::pwrite(file_.number(), data.data(), data.size(), static_cast<off_t>(place));
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0 && errno == EPERM)
+      return no_answer("REGION_SEALED", "the region is sealed against writing; ask for another");
+    if (written <= 0) return no_memory(bytes_, std::strerror(errno));
+    place += static_cast<std::size_t>(written);
+    data = data.subspan(static_cast<std::size_t>(written));
+  }
+  return absl::OkStatus();
 }
 
 void SharedRegion::discard() const {

@@ -46,6 +46,9 @@ class SharedRegion {
   bool freeze() const;
   /// The first `bytes` of it, mapped on their own, to be read. Throws std::bad_alloc.
   HostMemory map_to_read(std::size_t bytes) const;
+  /// Puts `data` at that byte of it, without a mapping, so that it can be frozen later. FAILED_PRECONDITION
+  /// (REGION_SEALED) where the client has sealed it, RESOURCE_EXHAUSTED where the machine has no memory.
+  absl::Status write(std::size_t place, std::span<const std::byte> data) const;
   /// Gives its pages back, also where the client has kept the descriptor; not what is frozen.
   void discard() const;
 

@@ -15,28 +15,14 @@ absl::Status over(std::string_view limit, std::string_view whose, std::size_t wa
 
 }  // namespace
 
-RegionShares::Share& RegionShares::Share::operator=(Share&& other) noexcept {
-  if (this != &other) {
-    end();
-    shares_ = std::move(other.shares_);
-    user_ = other.user_;
-    bytes_ = other.bytes_;
+void RegionShares::give_back(const Part& part) {
+  const std::lock_guard lock(mutex_);
+  const auto own = taken_.find(part.user);
+  for (Taken* taken : {&all_, &own->second}) {
+    --taken->regions;
+    taken->bytes -= part.bytes;
   }
-  return *this;
-}
-
-void RegionShares::Share::end() {
-  if (shares_ == nullptr) return;
-  {
-    const std::lock_guard lock(shares_->mutex_);
-    const auto own = shares_->taken_.find(user_);
-    for (Taken* taken : {&shares_->all_, &own->second}) {
-      --taken->regions;
-      taken->bytes -= bytes_;
-    }
-    if (own->second.regions == 0) shares_->taken_.erase(own);
-  }
-  shares_.reset();
+  if (own->second.regions == 0) taken_.erase(own);
 }
 
 absl::StatusOr<RegionShares::Share> RegionShares::begin(uid_t user) {
@@ -50,23 +36,24 @@ absl::StatusOr<RegionShares::Share> RegionShares::begin(uid_t user) {
   }
   ++all_.regions;
   ++own.regions;
-  return Share(shared_from_this(), user);
+  return Share(shared_from_this(), {.user = user});
 }
 
 absl::Status RegionShares::set_bytes(Share& share, std::size_t bytes) {
+  Part& part = share.part();
   const std::lock_guard lock(mutex_);
-  Taken& own = taken_.at(share.user_);
-  const std::size_t all_others = all_.bytes - share.bytes_;
-  const std::size_t own_others = own.bytes - share.bytes_;
+  Taken& own = taken_.at(part.user);
+  const std::size_t all_others = all_.bytes - part.bytes;
+  const std::size_t own_others = own.bytes - part.bytes;
   if (bytes > limits_.max_bytes || all_others > limits_.max_bytes - bytes)
     return over("max_bytes", "bytes of shared regions", all_others + bytes, limits_.max_bytes);
   if (bytes > limits_.max_bytes_per_user || own_others > limits_.max_bytes_per_user - bytes) {
-    return over("max_bytes_per_user", concat("bytes of shared regions of user ", share.user_),
+    return over("max_bytes_per_user", concat("bytes of shared regions of user ", part.user),
                 own_others + bytes, limits_.max_bytes_per_user);
   }
   all_.bytes = all_others + bytes;
   own.bytes = own_others + bytes;
-  share.bytes_ = bytes;
+  part.bytes = bytes;
   return absl::OkStatus();
 }
 

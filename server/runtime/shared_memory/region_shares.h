@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "server/runtime/configuration.h"
+#include "server/runtime/share.h"
 
 namespace cumulus::server {
 
@@ -18,23 +19,12 @@ namespace cumulus::server {
 /// Thread-safe.
 class RegionShares : public std::enable_shared_from_this<RegionShares> {
  public:
-  /// One region's part, until it ends. Move-only.
-  class Share {
-   public:
-    Share() = default;
-    Share(Share&&) = default;
-    Share& operator=(Share&& other) noexcept;
-    ~Share() { end(); }
-
-   private:
-    friend class RegionShares;
-    Share(std::shared_ptr<RegionShares> shares, uid_t user) : shares_(std::move(shares)), user_(user) {}
-    void end();
-
-    std::shared_ptr<RegionShares> shares_;
-    uid_t user_ = 0;
-    std::size_t bytes_ = 0;
+  struct Part {
+    uid_t user = 0;
+    std::size_t bytes = 0;
   };
+  /// One region's part.
+  using Share = server::Share<RegionShares, Part>;
 
   explicit RegionShares(Configuration::SharedMemory limits) : limits_(std::move(limits)) {}
 
@@ -42,6 +32,8 @@ class RegionShares : public std::enable_shared_from_this<RegionShares> {
   absl::StatusOr<Share> begin(uid_t user);
   /// That the region has so many bytes. RESOURCE_EXHAUSTED where there would be more than may be.
   absl::Status set_bytes(Share& share, std::size_t bytes);
+
+  void give_back(const Part& part);
 
   std::size_t regions() const;
   std::size_t bytes() const;

@@ -4,6 +4,7 @@
 
 #include "server/pipeline/errors.h"
 #include "server/runtime/instance.h"
+#include "server/runtime/shared_memory/region_download.h"
 #include "server/runtime/shared_memory/region_upload.h"
 #include "server/runtime/shared_memory/ring_download.h"
 #include "server/runtime/shared_memory/ring_upload.h"
@@ -11,10 +12,10 @@
 namespace cumulus::server {
 namespace {
 
-template <class Upload>
-std::shared_ptr<SharedUpload> make_upload(Runtime& runtime, std::shared_ptr<SharedLink> link,
-                                          Transfer::Options options, v1::Buffer* response) {
-  return std::make_shared<Upload>(runtime, std::move(link), std::move(options), response);
+/// Whether a transfer goes through slots, rather than to or from an array's region.
+bool has_slots(const SharedLink& link) {
+  const std::shared_ptr<SharedRegion> region = link.region();
+  return region == nullptr || region->kind() == SharedRegion::Kind::kRing;
 }
 
 }  // namespace
@@ -44,11 +45,12 @@ grpc::ServerUnaryReactor* SharedMemoryService::WriteShared(grpc::CallbackServerC
   if (!link.ok()) return refuse(*context, kRpc, link.status());
   Transfer::Options options = transfers_.options(kRpc, *context, *std::move(caller));
   options.min_rate = runtime_.configuration.limits.min_upload_rate;
-  const std::shared_ptr<SharedRegion> region = (*link)->region();
-  const bool ring = region == nullptr || region->kind() == SharedRegion::Kind::kRing;
-  const std::shared_ptr<SharedUpload> upload =
-      ring ? make_upload<RingUpload>(runtime_, *std::move(link), std::move(options), response)
-           : make_upload<RegionUpload>(runtime_, *std::move(link), std::move(options), response);
+  std::shared_ptr<SharedUpload> upload;
+  if (has_slots(**link)) {
+    upload = std::make_shared<RingUpload>(runtime_, *std::move(link), std::move(options), response);
+  } else {
+    upload = std::make_shared<RegionUpload>(runtime_, *std::move(link), std::move(options), response);
+  }
   transfers_.watch().add(upload);
   upload->begin(*request);
   return upload.get();
@@ -62,8 +64,13 @@ grpc::ServerUnaryReactor* SharedMemoryService::ReadShared(grpc::CallbackServerCo
   if (!caller.ok()) return refuse(*context, kRpc, caller.status());
   absl::StatusOr<std::shared_ptr<SharedLink>> link = find(request->region(), *caller);
   if (!link.ok()) return refuse(*context, kRpc, link.status());
-  const auto download = std::make_shared<RingDownload>(
-      runtime_, *std::move(link), transfers_.options(kRpc, *context, *std::move(caller)));
+  Transfer::Options options = transfers_.options(kRpc, *context, *std::move(caller));
+  std::shared_ptr<SharedDownload> download;
+  if (has_slots(**link)) {
+    download = std::make_shared<RingDownload>(runtime_, *std::move(link), std::move(options));
+  } else {
+    download = std::make_shared<RegionDownload>(runtime_, *std::move(link), std::move(options));
+  }
   transfers_.watch().add(download);
   download->begin(*request);
   return download.get();

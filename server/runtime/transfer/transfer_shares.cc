@@ -1,47 +1,23 @@
 #include "server/runtime/transfer/transfer_shares.h"
 
-#include <utility>
-
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 
 namespace cumulus::server {
 
-TransferShares::Share& TransferShares::Share::operator=(Share&& other) noexcept {
-  if (this != &other) {
-    end();
-    shares_ = std::move(other.shares_);
-    principal_ = std::move(other.principal_);
-  }
-  return *this;
-}
-
-void TransferShares::Share::end() {
-  const std::shared_ptr<TransferShares> shares = std::move(shares_);  // which outlives the lock
-  if (shares == nullptr) return;
-  const std::lock_guard lock(shares->mutex_);
-  const auto taken = shares->taken_.find(principal_);
+void TransferShares::give_back(const OneTransfer& transfer) {
+  const std::lock_guard lock(mutex_);
+  const auto taken = taken_.find(transfer.principal);
   --taken->second.transfers;
-  shares->forget_unused(taken);
+  forget_unused(taken);
 }
 
-TransferShares::Announcement& TransferShares::Announcement::operator=(Announcement&& other) noexcept {
-  if (this != &other) {
-    end();
-    shares_ = std::move(other.shares_);
-    principal_ = std::move(other.principal_);
-    bytes_ = std::exchange(other.bytes_, 0);
-  }
-  return *this;
-}
-
-void TransferShares::Announcement::end() {
-  const std::shared_ptr<TransferShares> shares = std::move(shares_);
-  if (shares == nullptr || bytes_ == 0) return;
-  const std::lock_guard lock(shares->mutex_);
-  const auto taken = shares->taken_.find(principal_);
-  taken->second.announced -= bytes_;
-  shares->forget_unused(taken);
+void TransferShares::give_back(const AnnouncedBytes& announced) {
+  if (announced.bytes == 0) return;  // for which nothing need be there any more
+  const std::lock_guard lock(mutex_);
+  const auto taken = taken_.find(announced.principal);
+  taken->second.announced -= announced.bytes;
+  forget_unused(taken);
 }
 
 void TransferShares::forget_unused(TakenBy::iterator taken) {
@@ -63,7 +39,7 @@ absl::StatusOr<TransferShares::Announcement> TransferShares::announce(const Prin
         kRetryAfter);
   }
   taken.announced += bytes;
-  return Announcement(shared_from_this(), principal.name, bytes);
+  return Announcement(shared_from_this(), {principal.name, bytes});
 }
 
 absl::StatusOr<TransferShares::Share> TransferShares::begin(const Principal& principal) {
@@ -75,7 +51,7 @@ absl::StatusOr<TransferShares::Share> TransferShares::begin(const Principal& pri
                             " uploads and downloads, its limit (max_transfers); let one end first"));
   }
   ++taken.transfers;
-  return Share(shared_from_this(), principal.name);
+  return Share(shared_from_this(), {principal.name});
 }
 
 }  // namespace cumulus::server

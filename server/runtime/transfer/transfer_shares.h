@@ -9,48 +9,24 @@
 #include <string>
 
 #include "server/runtime/principal.h"
+#include "server/runtime/share.h"
 
 namespace cumulus::server {
 
 /// What the transfers that run take, by principal. Thread-safe.
 class TransferShares : public std::enable_shared_from_this<TransferShares> {
  public:
-  /// One transfer's part, until it ends. Move-only.
-  class Share {
-   public:
-    Share() = default;
-    Share(Share&&) = default;
-    Share& operator=(Share&& other) noexcept;
-    ~Share() { end(); }
-
-   private:
-    friend class TransferShares;
-    Share(std::shared_ptr<TransferShares> shares, std::string principal)
-        : shares_(std::move(shares)), principal_(std::move(principal)) {}
-    void end();
-
-    std::shared_ptr<TransferShares> shares_;
-    std::string principal_;
+  struct OneTransfer {
+    std::string principal;
   };
-
-  /// The bytes that one upload has announced, until it ends. Move-only.
-  class Announcement {
-   public:
-    Announcement() = default;
-    Announcement(Announcement&&) = default;
-    Announcement& operator=(Announcement&& other) noexcept;
-    ~Announcement() { end(); }
-
-   private:
-    friend class TransferShares;
-    Announcement(std::shared_ptr<TransferShares> shares, std::string principal, std::size_t bytes)
-        : shares_(std::move(shares)), principal_(std::move(principal)), bytes_(bytes) {}
-    void end();
-
-    std::shared_ptr<TransferShares> shares_;
-    std::string principal_;
-    std::size_t bytes_ = 0;
+  /// One transfer's part.
+  using Share = server::Share<TransferShares, OneTransfer>;
+  struct AnnouncedBytes {
+    std::string principal;
+    std::size_t bytes = 0;
   };
+  /// The bytes that one upload has announced.
+  using Announcement = server::Share<TransferShares, AnnouncedBytes>;
 
   static std::shared_ptr<TransferShares> create() {
     return std::shared_ptr<TransferShares>(new TransferShares);
@@ -60,6 +36,9 @@ class TransferShares : public std::enable_shared_from_this<TransferShares> {
   /// UNAVAILABLE where the principal's uploads have announced some, and more than `limit` bytes with these:
   /// when some have ended, it has room.
   absl::StatusOr<Announcement> announce(const Principal& principal, std::size_t bytes, std::size_t limit);
+
+  void give_back(const OneTransfer& transfer);
+  void give_back(const AnnouncedBytes& announced);
 
  private:
   struct Taken {

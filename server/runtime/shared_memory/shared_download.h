@@ -1,0 +1,35 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include "cumulus/v1/shared_memory.pb.h"
+#include "server/runtime/shared_memory/shared_transfer.h"
+#include "server/runtime/transfer/read_range.h"
+
+namespace cumulus::server {
+
+/// One ReadShared call.
+class SharedDownload : public SharedTransfer {
+ public:
+  using SharedTransfer::SharedTransfer;
+
+  void begin(const v1::ReadSharedRequest& request);
+
+ protected:
+  /// That the region is what this download needs; before the client may use it.
+  virtual absl::Status prepare() = 0;
+  /// What is read.
+  const ReadRange& range() const { return range_; }
+  /// These bytes of the buffer lie in the region, and the client is told; with the last the call is answered.
+  void filled(std::uint32_t slot, std::size_t offset, std::size_t bytes);
+
+ private:
+  absl::Status start(const v1::ReadSharedRequest& request);
+
+  ReadRange range_;
+  std::atomic<std::size_t> left_ = 0;  // bytes that the client does not have
+};
+
+}  // namespace cumulus::server
