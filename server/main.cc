@@ -96,7 +96,7 @@ int serve(Configuration configuration, const WorkerLink& supervisor) {
     spdlog::critical("{} takes no connection any more: ending, to be started again", address);
     end_process(kDeaf, flush_limit);
   });
-  Reloader reloader(access->reloadable(configuration), absl::Seconds(1));
+  Reloader reloader(access->reloadable, absl::Seconds(1));
   const int signal = wait_for_stop_signal([&] {
     reopen_log();
     reloader.reload_all();

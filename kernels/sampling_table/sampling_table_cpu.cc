@@ -1,12 +1,9 @@
 #include <algorithm>
 #include <atomic>
-#include <memory>
-#include <numeric>
-#include <utility>
-#include <vector>
 
 #include "kernels/core/parallel.h"
 #include "kernels/sampling_table/check.h"
+#include "kernels/sampling_table/cpu/long_rows.h"
 #include "kernels/sampling_table/cpu/lookup.h"
 #include "kernels/sampling_table/cpu/reduction.h"
 #include "kernels/sampling_table/cpu/row_build.h"
@@ -80,13 +77,14 @@ class TableBuilder {
   }
 
  private:
-  /// Rows of as many cells take a good part of a slice, or more than one.
-  static constexpr std::uint32_t kLongRowCells = 1 << 17;
-
   /// Of all layers.
   void build_rows(CpuExecutor& executor) {
     const std::int64_t rows = std::int64_t{arguments_.header.layers} * arguments_.header.height;
-    if (arguments_.header.width >= kLongRowCells) return build_long_rows(executor, rows);
+    const auto begin = [this](std::uint32_t row) { return begin_row(row); };
+    const auto conclude = [this](std::uint32_t row, const RowBuild<T>& build) { conclude_row(row, build); };
+    if (arguments_.header.width >= kLongRowCells) {
+      return run_long_rows<RowBuild<T>>(executor, rows, begin, conclude);
+    }
     const std::int64_t grain = std::max<std::int64_t>(1, kTexelsPerTask / arguments_.header.width);
     parallel_ranges(executor, rows, grain, [&](std::int64_t first, std::int64_t last) {
       for (std::int64_t i = first; i < last; ++i) {
@@ -96,23 +94,6 @@ class TableBuilder {
         conclude_row(row, build);
       }
     });
-  }
-
-  /// A few at a time.
-  void build_long_rows(CpuExecutor& executor, std::int64_t rows) {
-    const std::int64_t at_once = 2 * std::int64_t{executor.threads()};
-    for (std::int64_t first = 0; first < rows; first += at_once) {
-      std::vector<std::uint32_t> items(static_cast<std::size_t>(std::min(at_once, rows - first)));
-      std::iota(items.begin(), items.end(), static_cast<std::uint32_t>(first));
-      std::vector<std::unique_ptr<RowBuild<T>>> begun(items.size());
-      parallel_items(executor, std::move(items), [&](std::uint32_t row, const auto& open) {
-        std::unique_ptr<RowBuild<T>>& build = begun[static_cast<std::size_t>(row - first)];
-        if (build == nullptr) build = std::make_unique<RowBuild<T>>(begin_row(row));
-        if (!build->run(&open.slice)) return open.left.add(row);
-        conclude_row(row, *build);
-        build.reset();
-      });
-    }
   }
 
   /// `row` counts through all layers.

@@ -4,32 +4,31 @@
 
 namespace cumulus::server {
 
-/// Says when a process that was busy has become idle, so that memory which allocators keep may go.
+/// Says when a process that has worked is idle, so that memory which allocators keep may go.
 class IdleTrim {
  public:
-  /// To be asked a few times a second, with the processor time that the process has used so far. True once
-  /// after each time that it was busy.
+  /// To be asked a few times a second, with the processor time that the process has used so far. True where
+  /// it has worked since it was so for the last time, and is idle. A process that others leave little of the
+  /// cores seems idle while it works.
   bool due(absl::Time now, absl::Duration used) {
     constexpr double kBusyShare = 0.1;  // of one core
-    const absl::Duration passed = now - last_;
-    if (used - used_ > passed * kBusyShare) {
-      idle_since_ = now;
-      trimmed_ = false;
-    }
+    if (used - used_ > (now - last_) * kBusyShare) idle_since_ = now;
     last_ = now;
     used_ = used;
-    if (trimmed_ || now - idle_since_ < kIdle) return false;
-    trimmed_ = true;
+    if (now - idle_since_ < kIdle || used - used_before_ < kWork) return false;
+    used_before_ = used;
     return true;
   }
 
   static constexpr absl::Duration kIdle = absl::Seconds(2);
+  /// More than an idle process uses in a minute.
+  static constexpr absl::Duration kWork = absl::Milliseconds(150);
 
  private:
   absl::Time last_ = absl::InfinitePast();
   absl::Time idle_since_ = absl::InfinitePast();
   absl::Duration used_;
-  bool trimmed_ = true;
+  absl::Duration used_before_;  // when it was due for the last time
 };
 
 }  // namespace cumulus::server

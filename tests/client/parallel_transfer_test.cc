@@ -103,17 +103,17 @@ TEST_F(ParallelTransfers, TakeOneConnectionForASmallArrayAndFourForALargeOne) {
 
 TEST_F(ParallelTransfers, GoOnWhereConnectionsBreak) {
   const Session session = this->session();
-  const std::vector<std::uint8_t> bytes = some_bytes(24 * kMiB);
+  const std::vector<std::uint8_t> bytes = some_bytes(12 * kMiB);
   for (const int cuts : {1, 3, 4}) {
     UploadOptions up;
     up.connections = 4;
-    proxy_.cut(cuts, 2 * kMiB);
+    proxy_.cut(cuts, kMiB);
     const absl::StatusOr<Buffer> buffer = session.upload(ArrayView(bytes), up);
     ASSERT_TRUE(buffer.ok()) << buffer.status();
     EXPECT_EQ(proxy_.left_to_cut(), 0);
     DownloadOptions down;
     down.connections = 4;
-    proxy_.cut(cuts, 2 * kMiB);
+    proxy_.cut(cuts, kMiB);
     const auto back = session.download<std::uint8_t>(*buffer, down);
     ASSERT_TRUE(back.ok()) << back.status();
     EXPECT_EQ(proxy_.left_to_cut(), 0);

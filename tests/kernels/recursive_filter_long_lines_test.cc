@@ -39,6 +39,29 @@ void expect_slices(const FilterShape& shape) {
 TEST(LongLines, OfRowsAreFilteredInSlices) { expect_slices({48, 250001}); }
 TEST(LongLines, OfColumnsAreFilteredInSlices) { expect_slices({250001, 48}); }
 
+/// Of lines that are as long as the filter's memory, the runs that a boundary needs take most of the time: in
+/// one piece, a fifth and more.
+void expect_boundary_runs_in_slices(const FilterShape& shape, const RecursiveFilter& filter) {
+  const FilterImage image = make_filter_image(shape, FilterPattern::kRandom);
+  OneThread backend;
+  const std::vector<float> at_once = apply(backend, image, filter);
+  testing::ImpatientTurns turns;
+  const SlicedCall sliced(turns);
+  const std::vector<float> filtered = apply(backend, image, filter);
+  EXPECT_LE(turns.longest_share(), 0.12);
+  EXPECT_TRUE(filtered == at_once);
+}
+
+TEST(LongLines, FindTheirBoundaryStatesInSlices) {
+  for (const FilterBoundary boundary :
+       {FilterBoundary::kRepeat, FilterBoundary::kReflect, FilterBoundary::kMirror}) {
+    SCOPED_TRACE(testing::name_of(boundary));
+    const AxisFilter axis = deriche_filter(10000, 0, boundary);
+    expect_boundary_runs_in_slices({16, 250001}, {{}, axis});
+    expect_boundary_runs_in_slices({250001, 16}, {axis, {}});
+  }
+}
+
 /// What a step begins to write to, the system fills with zeros in that step: of 16 rows of 2 MiB, few at
 /// once.
 template <class Filter>

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "server/runtime/identity/access.h"
 #include "server/runtime/identity/reloader.h"
 #include "tests/support/secure_server.h"
 #include "tests/support/test_server.h"
@@ -136,7 +137,8 @@ TEST(Reloader, ReadsAFileThatHasChangedAndNoOther) {
       return absl::OkStatus();
     };
   };
-  server::Reloader reloader({{"a", {folder / "a", ""}, count(a)}, {"b", {folder / "b"}, count(b)}},
+  server::Reloader reloader({{"a", server::WatchedFiles({folder / "a", ""}), count(a)},
+                             {"b", server::WatchedFiles({folder / "b"}), count(b)}},
                             absl::Milliseconds(5));
   write_text(folder / "b", "22");
   EXPECT_TRUE(eventually([&] { return b == 1; }));
@@ -144,6 +146,16 @@ TEST(Reloader, ReadsAFileThatHasChangedAndNoOther) {
   reloader.reload_all();
   EXPECT_EQ(a, 1);
   EXPECT_EQ(b, 2);
+}
+
+TEST(Reloader, NoticesWhatHasChangedBetweenTheFirstReadingAndItsStart) {
+  SecureServer files;  // which is not started
+  const absl::StatusOr<server::Access> access = server::Access::load(files.settings());
+  ASSERT_TRUE(access.ok()) << access.status();
+  const std::string token = files.add_token("alice", server::Role::kUser);
+  const server::Reloader reloader(access->reloadable, absl::Milliseconds(5));
+  EXPECT_TRUE(eventually(
+      [&] { return access->identity->resolve_header("Bearer " + token, "ipv4:127.0.0.1:1").ok(); }));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -65,6 +66,12 @@ class CuttingProxy {
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     return address;
   }
+  /// Whoever waits for an answer waits for the end of each message, which the system would keep back until
+  /// what went before is acknowledged.
+  static void send_at_once(int socket) {
+    const int on = 1;
+    ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+  }
   static int open_socket() { return ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0); }
 
   void accept_all() {
@@ -79,6 +86,8 @@ class CuttingProxy {
         ::close(server);
         continue;
       }
+      send_at_once(client);
+      send_at_once(server);
       ++connections_;
       pumps_.emplace_back([this, client, server] { pump(client, server); });
     }

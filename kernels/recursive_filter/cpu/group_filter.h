@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "kernels/core/parallel.h"
+#include "kernels/recursive_filter/cpu/boundary_states.h"
 #include "kernels/recursive_filter/cpu/line_groups.h"
 #include "kernels/recursive_filter/math/line.h"
 
@@ -17,7 +18,7 @@
 
 namespace cumulus::recursive_filter {
 
-/// Some of a set's lines, as many as a Pack holds, for find_boundary_states.
+/// Some of a set's lines, as many as a Pack holds, for BoundaryStates.
 template <class Value, class T>
 class PartOfSet {
  public:
@@ -59,7 +60,8 @@ class GroupFilter {
   static constexpr int kParts = kLanes / Value::kCount;
 
  public:
-  GroupFilter(const LinePlan<Order, Real>& plan, LineGroup<T>& group) : plan_(plan), group_(group) {}
+  GroupFilter(const LinePlan<Order, Real>& plan, LineGroup<T>& group)
+      : plan_(plan), group_(group), boundary_(plan) {}
 
   /// Goes on from where it was, to the end or until `slice` is over. Whether it has come to the end.
   bool run(const Slice* slice = nullptr) {
@@ -93,10 +95,8 @@ class GroupFilter {
     while (begun_ < group_.sets() * kParts) {
       const int set = begun_ / kParts;
       const int part = begun_ % kParts;
-      Vectors::call([&] {
-        PartOfSet<Value, T> lines(group_, set, part);
-        find_boundary_states(plan_, lines, states_[set][part], ends_[set][part]);
-      });
+      PartOfSet<Value, T> lines(group_, set, part);
+      if (!boundary_.run(slice, lines, states_[set][part], ends_[set][part])) return false;
       ++begun_;
       if (slice != nullptr && slice->over()) return false;
     }
@@ -165,6 +165,7 @@ class GroupFilter {
 
   const LinePlan<Order, Real>& plan_;
   LineGroup<T>& group_;
+  BoundaryStates<Vectors, Value, Order, Real> boundary_;
   State states_[kMaxSets][kParts];
   State ends_[kMaxSets][kParts];
   int begun_ = 0;                      // so many parts' first states are known

@@ -73,11 +73,11 @@ struct LinePlan {
   }
 };
 
-/// The states that the boundary gives: causal before the first pixel, anticausal over the image after the
-/// last.
+/// What the first pixel and the last add to the states that the boundary gives: causal before the first
+/// pixel, anticausal over the image after the last.
 template <class Value, int Order, class Real, class Line>
-CUMULUS_HOST_DEVICE inline void find_boundary_states(const LinePlan<Order, Real>& plan, Line& line,
-                                                     Value (&start)[Order], Value (&end)[Order]) {
+CUMULUS_HOST_DEVICE inline void begin_boundary_states(const LinePlan<Order, Real>& plan, Line& line,
+                                                      Value (&start)[Order], Value (&end)[Order]) {
   Value first = {};
   Value last = {};
   line.read_forward(0, 1, [&](const Value& pixel) { first = pixel; });
@@ -86,28 +86,57 @@ CUMULUS_HOST_DEVICE inline void find_boundary_states(const LinePlan<Order, Real>
     start[i] = plan.start_from_first_pixel[i] * first;
     end[i] = plan.end_from_last_pixel[i] * last;
   }
-  if (!plan.needs_runs) return;
+}
 
-  const std::int64_t run_end = plan.length - plan.left_out;
-  const auto run_forward = [&](const Sections<Order, Real>& sections, const SmallMatrix<Order, Real>& matrix,
-                               Value(&into)[Order]) {
-    Value state[Order] = {};
-    line.read_forward(run_end - plan.run_length, run_end,
-                      [&](const Value& pixel) { sections.advance(state, pixel); });
-    matrix.add_product(state, into);
-  };
-  const auto run_backward = [&](const Sections<Order, Real>& sections, const SmallMatrix<Order, Real>& matrix,
-                                Value(&into)[Order]) {
-    Value state[Order] = {};
-    line.read_backward(plan.left_out, plan.left_out + plan.run_length,
-                       [&](const Value& pixel) { sections.advance(state, pixel); });
-    matrix.add_product(state, into);
-  };
-  run_forward(plan.causal, plan.start_from_causal_run, start);
-  run_backward(plan.anticausal, plan.end_from_anticausal_run, end);
+enum class Direction { kForward, kBackward };
+
+/// A run over a line, from a zero state: `matrix` times the state after it is a part of a boundary's state.
+template <int Order, class Real>
+struct BoundaryRun {
+  Direction direction;
+  const Sections<Order, Real>& sections;
+  const SmallMatrix<Order, Real>& matrix;
+};
+
+/// Calls f(run, state) for each BoundaryRun and the state, `start` or `end`, of which it is a part.
+template <class Value, int Order, class Real, class F>
+CUMULUS_HOST_DEVICE inline void for_each_boundary_run(const LinePlan<Order, Real>& plan,
+                                                      Value (&start)[Order], Value (&end)[Order],
+                                                      const F& f) {
+  using Run = BoundaryRun<Order, Real>;
+  if (!plan.needs_runs) return;
+  f(Run{Direction::kForward, plan.causal, plan.start_from_causal_run}, start);
+  f(Run{Direction::kBackward, plan.anticausal, plan.end_from_anticausal_run}, end);
   if (!plan.needs_reversed_runs) return;
-  run_backward(plan.causal, plan.start_from_reversed_run, start);
-  run_forward(plan.anticausal, plan.end_from_reversed_run, end);
+  f(Run{Direction::kBackward, plan.causal, plan.start_from_reversed_run}, start);
+  f(Run{Direction::kForward, plan.anticausal, plan.end_from_reversed_run}, end);
+}
+
+/// Takes `state` from the run's pixel `at` on over `count` pixels.
+template <class Value, int Order, class Real, class Line>
+CUMULUS_HOST_DEVICE inline void advance_boundary_run(const LinePlan<Order, Real>& plan, Line& line,
+                                                     const BoundaryRun<Order, Real>& run, std::int64_t at,
+                                                     std::int64_t count, Value (&state)[Order]) {
+  const auto advance = [&](const Value& pixel) { run.sections.advance(state, pixel); };
+  if (run.direction == Direction::kForward) {
+    const std::int64_t first = plan.length - plan.left_out - plan.run_length + at;
+    line.read_forward(first, first + count, advance);
+  } else {
+    const std::int64_t end = plan.left_out + plan.run_length - at;
+    line.read_backward(end - count, end, advance);
+  }
+}
+
+/// The states that the boundary gives.
+template <class Value, int Order, class Real, class Line>
+CUMULUS_HOST_DEVICE inline void find_boundary_states(const LinePlan<Order, Real>& plan, Line& line,
+                                                     Value (&start)[Order], Value (&end)[Order]) {
+  begin_boundary_states(plan, line, start, end);
+  for_each_boundary_run(plan, start, end, [&](const BoundaryRun<Order, Real>& run, Value(&into)[Order]) {
+    Value state[Order] = {};
+    advance_boundary_run(plan, line, run, 0, plan.run_length, state);
+    run.matrix.add_product(state, into);
+  });
 }
 
 /// Filters one line. A Line reads its source and writes its target, which may be its source:

@@ -1,19 +1,42 @@
 #include "server/runtime/identity/access.h"
 
+#include <string>
 #include <utility>
 
 namespace cumulus::server {
+namespace {
 
-absl::StatusOr<Access> Access::load(const Configuration& configuration) {
-  Access access;
+absl::Status load_identity(const Configuration& configuration, Access& access) {
+  const std::string& token_file = configuration.identity.token_file;
+  WatchedFiles files({token_file});
   absl::StatusOr<std::shared_ptr<Identity>> identity =
       Identity::load(configuration.identity, configuration.principals);
   if (!identity.ok()) return identity.status();
-  access.identity = *std::move(identity);
+  access.identity = *identity;
+  if (!token_file.empty()) {
+    access.reloadable.push_back(
+        {"tokens", std::move(files), [tokens = access.identity] { return tokens->reload(); }});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status load_certificates(const TlsFiles& tls, Access& access) {
+  WatchedFiles files({tls.certificate, tls.key, tls.client_ca});
+  absl::StatusOr<std::shared_ptr<Certificates>> certificates = Certificates::load(tls);
+  if (!certificates.ok()) return certificates.status();
+  access.certificates = *certificates;
+  access.reloadable.push_back(
+      {"certificates", std::move(files), [pair = access.certificates] { return pair->reload(); }});
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<Access> Access::load(const Configuration& configuration) {
+  Access access;
+  if (absl::Status loaded = load_identity(configuration, access); !loaded.ok()) return loaded;
   if (configuration.tls.given()) {
-    absl::StatusOr<std::shared_ptr<Certificates>> certificates = Certificates::load(configuration.tls);
-    if (!certificates.ok()) return certificates.status();
-    access.certificates = *std::move(certificates);
+    if (absl::Status loaded = load_certificates(configuration.tls, access); !loaded.ok()) return loaded;
   }
   if (!configuration.file_root.folder.empty()) {
     absl::StatusOr<std::shared_ptr<const FileRoot>> files = FileRoot::open(configuration.file_root.folder);
@@ -21,21 +44,6 @@ absl::StatusOr<Access> Access::load(const Configuration& configuration) {
     access.files = *std::move(files);
   }
   return access;
-}
-
-std::vector<Reloader::Subject> Access::reloadable(const Configuration& configuration) const {
-  std::vector<Reloader::Subject> subjects;
-  if (!configuration.identity.token_file.empty()) {
-    subjects.push_back(
-        {"tokens", {configuration.identity.token_file}, [tokens = identity] { return tokens->reload(); }});
-  }
-  if (certificates != nullptr) {
-    const TlsFiles& tls = configuration.tls;
-    subjects.push_back({"certificates", {tls.certificate, tls.key, tls.client_ca}, [pair = certificates] {
-                          return pair->reload();
-                        }});
-  }
-  return subjects;
 }
 
 }  // namespace cumulus::server

@@ -18,11 +18,10 @@ struct Access {
   std::shared_ptr<Identity> identity;
   std::shared_ptr<Certificates> certificates;  // null: there is no TLS
   std::shared_ptr<const FileRoot> files;       // null: requests name no files
+  std::vector<Reloader::Subject> reloadable;   // what may change while the server runs
 
   /// Reads the files that the configuration names; the error names the one that is wrong.
   static absl::StatusOr<Access> load(const Configuration& configuration);
-  /// Those of the files that may change while the server runs.
-  std::vector<Reloader::Subject> reloadable(const Configuration& configuration) const;
 };
 
 }  // namespace cumulus::server

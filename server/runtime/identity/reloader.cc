@@ -7,30 +7,25 @@
 
 namespace cumulus::server {
 
-bool Reloader::Mark::operator==(const Mark& other) const {
+bool WatchedFiles::Mark::operator==(const Mark& other) const {
   return device == other.device && inode == other.inode && size == other.size &&
          modified.tv_sec == other.modified.tv_sec && modified.tv_nsec == other.modified.tv_nsec;
 }
 
-std::vector<Reloader::Mark> Reloader::marks_of(const Subject& subject) {
+std::vector<WatchedFiles::Mark> WatchedFiles::marks() const {
   std::vector<Mark> marks;
-  for (const std::string& file : subject.files) {
+  for (const std::string& name : names_) {
     struct stat status {};
     Mark mark;
-    if (!file.empty() && ::stat(file.c_str(), &status) == 0)
+    if (!name.empty() && ::stat(name.c_str(), &status) == 0)
       mark = {status.st_dev, status.st_ino, status.st_size, status.st_mtim};
     marks.push_back(mark);
   }
   return marks;
 }
 
-Reloader::Reloader(std::vector<Subject> subjects, absl::Duration interval) : interval_(interval) {
-  for (Subject& subject : subjects) {
-    std::vector<Mark> marks = marks_of(subject);
-    watched_.push_back({std::move(subject), std::move(marks)});
-  }
-  thread_ = std::thread([this] { run(); });
-}
+Reloader::Reloader(std::vector<Subject> subjects, absl::Duration interval)
+    : interval_(interval), subjects_(std::move(subjects)), thread_([this] { run(); }) {}
 
 Reloader::~Reloader() {
   {
@@ -41,33 +36,32 @@ Reloader::~Reloader() {
   thread_.join();
 }
 
-void Reloader::reload(Watched& watched) {
+void Reloader::reload(Subject& subject) {
   // Before the reading: what changes while it reads is noticed the next time.
-  watched.marks = marks_of(watched.subject);
+  subject.files.mark();
   absl::Status status;
   try {
-    status = watched.subject.reload();
+    status = subject.reload();
   } catch (const std::exception& problem) {  // no memory, no descriptor
     status = absl::InternalError(problem.what());
   }
   if (status.ok()) {
-    spdlog::info("{}: read anew", watched.subject.what);
+    spdlog::info("{}: read anew", subject.what);
   } else {
-    spdlog::warn("{}: {}; what was read before is used still", watched.subject.what,
-                 std::string(status.message()));
+    spdlog::warn("{}: {}; what was read before is used still", subject.what, std::string(status.message()));
   }
 }
 
 void Reloader::reload_all() {
   const std::lock_guard lock(mutex_);
-  for (Watched& watched : watched_) reload(watched);
+  for (Subject& subject : subjects_) reload(subject);
 }
 
 void Reloader::run() {
   std::unique_lock lock(mutex_);
   while (!wake_.wait_for(lock, absl::ToChronoNanoseconds(interval_), [this] { return stopping_; })) {
-    for (Watched& watched : watched_) {
-      if (!(marks_of(watched.subject) == watched.marks)) reload(watched);
+    for (Subject& subject : subjects_) {
+      if (subject.files.changed()) reload(subject);
     }
   }
 }

@@ -9,16 +9,41 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace cumulus::server {
+
+/// Files, and the state that they had when they were last marked.
+class WatchedFiles {
+ public:
+  /// Marks them, to be read after that: what changes meanwhile is noticed. Empty names are none.
+  explicit WatchedFiles(std::vector<std::string> names) : names_(std::move(names)), marks_(marks()) {}
+
+  bool changed() const { return marks() != marks_; }
+  void mark() { marks_ = marks(); }
+
+ private:
+  /// What tells one state of a file from another.
+  struct Mark {
+    dev_t device = 0;
+    ino_t inode = 0;
+    off_t size = -1;
+    timespec modified{};
+    bool operator==(const Mark& other) const;
+  };
+  std::vector<Mark> marks() const;
+
+  std::vector<std::string> names_;
+  std::vector<Mark> marks_;
+};
 
 /// Notices that files have changed, and has them read anew. What it does, and what went wrong, is in the log.
 class Reloader {
  public:
   struct Subject {
-    std::string what;                // "tokens", for the log
-    std::vector<std::string> files;  // empty names are none
+    std::string what;  // "tokens", for the log
+    WatchedFiles files;
     std::function<absl::Status()> reload;
   };
 
@@ -31,28 +56,14 @@ class Reloader {
   void reload_all();
 
  private:
-  /// What tells one state of a file from another.
-  struct Mark {
-    dev_t device = 0;
-    ino_t inode = 0;
-    off_t size = -1;
-    timespec modified{};
-    bool operator==(const Mark& other) const;
-  };
-  struct Watched {
-    Subject subject;
-    std::vector<Mark> marks;
-  };
-
-  static std::vector<Mark> marks_of(const Subject& subject);
-  static void reload(Watched& watched);
+  static void reload(Subject& subject);
   void run();
 
   const absl::Duration interval_;
   std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
-  std::vector<Watched> watched_;
+  std::vector<Subject> subjects_;
   std::thread thread_;
 };
 
