@@ -115,9 +115,9 @@ TEST_F(LogWriterIntoPipe, AnotherFileTakesOverFromAStalledOne) {
   stall();
   int ends[2] = {-1, -1};
   ASSERT_EQ(::pipe(ends), 0);
-  close_reader();
-  reader_ = ends[0];
   writer_->switch_to(ends[1]);
+  close_reader();  // not before: what waits would be lost into a pipe without a reader
+  reader_ = ends[0];
   EXPECT_THAT(read_until(" lost\n"), HasSubstr(kLine));
 }
 
