@@ -186,8 +186,8 @@ TEST_F(TelemetryTest, AnErrorIsRememberedWithItsTrace) {
   filter(context, std::string(1000, 'x'));
   const auto errors = server_.runtime.telemetry.recent_errors();
   ASSERT_EQ(errors.size(), 1U);
-  EXPECT_EQ(errors[0].call.method, "FilterBox");
-  EXPECT_EQ(errors[0].call.trace.trace_id, kTrace);
+  EXPECT_EQ(errors[0].method, "FilterBox");
+  EXPECT_EQ(errors[0].trace_id, kTrace);
   for (int i = 0; i < 100; ++i) {
     grpc::ClientContext again;
     filter(again, std::string(1000, 'x'));

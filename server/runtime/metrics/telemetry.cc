@@ -179,8 +179,16 @@ void Telemetry::decode_refused(const absl::Status& status) {
 }
 
 void Telemetry::keep_error(const CallRecord& call) {
+  // Not the status itself: its text is shared with the call, which reads it on.
+  RecentError error{absl::Now(),
+                    call.method,
+                    call.request_id,
+                    call.principal,
+                    call.trace.trace_id,
+                    call.status.code(),
+                    std::string(call.status.message())};
   const std::lock_guard lock(errors_mutex_);
-  errors_.push_front({absl::Now(), call});
+  errors_.push_front(std::move(error));
   if (errors_.size() > kRecentErrors) errors_.pop_back();
 }
 

@@ -39,9 +39,15 @@ class Telemetry {
   /// An encoded image was not decoded.
   void decode_refused(const absl::Status& status);
 
+  /// Of a call that failed.
   struct RecentError {
     absl::Time time;
-    CallRecord call;
+    std::string method;
+    std::string request_id;
+    std::string principal;
+    std::string trace_id;
+    absl::StatusCode code = absl::StatusCode::kUnknown;
+    std::string message;
   };
   /// The last calls that failed, the newest first; at most kRecentErrors.
   std::vector<RecentError> recent_errors() const;

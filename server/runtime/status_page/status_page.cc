@@ -127,13 +127,11 @@ std::string StatusPage::errors_json() const {
   const absl::Time now = absl::Now();
   std::vector<std::string> objects;
   for (const Telemetry::RecentError& error : runtime_.telemetry.recent_errors()) {
-    const CallRecord& call = error.call;
-    objects.push_back(concat("{\"ago\":", number(absl::ToDoubleSeconds(now - error.time)),
-                             ",\"method\":", json_string(call.method),
-                             ",\"code\":", json_string(absl::StatusCodeToString(call.status.code())),
-                             ",\"principal\":", json_string(call.principal), ",\"request\":",
-                             json_string(call.request_id), ",\"trace\":", json_string(call.trace.trace_id),
-                             ",\"message\":", json_string(to_std_view(call.status.message())), "}"));
+    objects.push_back(concat(
+        "{\"ago\":", number(absl::ToDoubleSeconds(now - error.time)), ",\"method\":",
+        json_string(error.method), ",\"code\":", json_string(absl::StatusCodeToString(error.code)),
+        ",\"principal\":", json_string(error.principal), ",\"request\":", json_string(error.request_id),
+        ",\"trace\":", json_string(error.trace_id), ",\"message\":", json_string(error.message), "}"));
   }
   return joined(objects);
 }
