@@ -14,7 +14,7 @@ import cumulus.aio
 import grpc
 import numpy as np
 import pytest
-from cumulus.shared_memory import memory, region
+from cumulus.shared_memory import memory, region, thread_count
 from cumulus.v1 import server_pb2, shared_memory_pb2
 from fake_server import FakeServer, abort, buffer
 from local_daemon import LocalDaemon, eventually, forked_child, mappings_in, regions_in
@@ -39,8 +39,11 @@ def daemon(tmp_path):
 
 
 @pytest.fixture
-def progress():
-    """What a client calls; a test says what that does."""
+def progress(monkeypatch):
+    """What a client calls; a test says what that does. One thread copies, which calls it: others would go on meanwhile,
+    to the transfer's end where that thread gets few turns."""
+    monkeypatch.setattr(thread_count.ThreadCount, "choose", lambda *_: 1)
+
     class Progress:
         def __init__(self):
             self.then = lambda done, total: None
