@@ -136,18 +136,20 @@ def test_a_daemon_that_is_killed_meanwhile_is_said(daemon):
 
 
 def test_what_a_progress_function_raises_parts_the_array_from_the_server(daemon):
-    def interrupt(done, total):
-        if array is not None:
-            raise KeyboardInterrupt
+    interrupts = []
 
-    array = None
+    def interrupt(done, total):
+        if interrupts:
+            raise interrupts.pop()
+
     with cumulus.connect(daemon.address, progress=interrupt) as c:
         resident, array = c.upload(ARRAY), shared_array(c)
+        interrupts.append(KeyboardInterrupt())
         with pytest.raises(KeyboardInterrupt):
             resident.numpy(array)
         assert is_ordinary(array)
-    with cumulus.connect(daemon.address) as c:
-        assert np.array_equal(c.upload(ARRAY).numpy(array), ARRAY)
+        assert np.array_equal(resident.numpy(array, timeout=20), ARRAY)
+        assert np.array_equal(c.upload(array).numpy(), ARRAY)
 
 
 @pytest.mark.parametrize("way", [cumulus.DeadlineExceeded, cumulus.Cancelled])
