@@ -253,6 +253,7 @@ int measure(const Arguments& arguments, const std::string& command) {
   const Transfers plain(server.address(), plain_options, array);
   const Transfers tls(tls_server.address(), tls_files.client(), array);
   std::optional<Array> born_shared;
+  Array filled_shared = shared.shared_array();
   std::vector<Subject> subjects = {
       {"bare upload", [&] { bare.upload(bytes); }},
       {"bare download", [&] { bare.download(bytes); }},
@@ -265,6 +266,8 @@ int measure(const Arguments& arguments, const std::string& command) {
       {"upload, shared", [&] { shared.upload(); }},
       {"download, shared", [&] { shared.download(received); }},
       {"of a region", [&] { shared.upload(*born_shared); }, [&] { born_shared = shared.shared_array(); }},
+      {"into a region", [&] { shared.download(filled_shared.mutable_bytes()); },
+       [&] { std::memset(filled_shared.mutable_bytes().data(), 0, bytes); }},
       {"memcpy", [&] { std::memcpy(received.data(), sent.data(), bytes); }},
   };
   take_turns(subjects, arguments.rounds);
@@ -279,7 +282,8 @@ int measure(const Arguments& arguments, const std::string& command) {
                 ratio(subjects[i], subjects[i % 2]));
   }
   const bool verified =
-      std::equal(received.begin(), received.end(), reinterpret_cast<const std::byte*>(sent.data()));
+      std::equal(received.begin(), received.end(), reinterpret_cast<const std::byte*>(sent.data())) &&
+      std::equal(received.begin(), received.end(), filled_shared.bytes().data());
   std::printf("what came back is %s what was sent\n", verified ? "exactly" : "NOT");
   if (!arguments.json.empty()) write_json(arguments.json, subjects, bytes, server.device(), command);
   return verified ? 0 : 1;
