@@ -208,7 +208,7 @@ int measure(const TransferArguments& arguments, const std::string& backend) {
   }
   take_turns(subjects, arguments.rounds);
   report(arguments, subjects, server.description());
-  return came_back(received, sent) && came_back(kept.bytes(), sent) && came_back(fresh.bytes(), sent) ? 0 : 1;
+  return came_back({received, kept.bytes(), fresh.bytes()}, sent);
 }
 
 }  // namespace

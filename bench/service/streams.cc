@@ -188,7 +188,7 @@ int measure(const TransferArguments& arguments, const Addresses& addresses) {
   take_turns(measured.subjects(), arguments.rounds);
   print(measured, bytes);
   write_rows(arguments, json_field("cores", std::thread::hardware_concurrency()), rows_of(measured, bytes));
-  return came_back(received, sent) ? 0 : 1;
+  return came_back({received}, sent);
 }
 
 }  // namespace

@@ -142,7 +142,7 @@ int measure(const TransferArguments& arguments, const std::string& backend) {
               arguments.mebibytes, arguments.rounds);
   print(subjects, bytes);
   write_rows(arguments, json_field("device", server.description()), rows_of(subjects));
-  return came_back(received, sent) ? 0 : 1;
+  return came_back({received}, sent);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -57,8 +58,8 @@ double ratio(const Subject& subject, const Subject& other);
 /// Lets each run once a round. One round more, the first, warms up.
 void take_turns(std::vector<Subject>& subjects, int rounds);
 
-/// Prints whether they are the same, and says so.
-bool came_back(std::span<const std::byte> received, std::span<const std::uint8_t> sent);
+/// Prints whether each of them is what was sent. The program's exit status: 0 where it is so, else 1.
+int came_back(std::initializer_list<std::span<const std::byte>> received, std::span<const std::uint8_t> sent);
 
 /// Of a JSON object: "name": value.
 std::string json_field(const std::string& name, double value);
