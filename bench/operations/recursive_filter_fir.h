@@ -53,7 +53,9 @@ class DirectGaussian {
 /// where a block, a slice or a border could go wrong, cross one another.
 template <class T>
 std::string verify_fir(const testing::FilterImage& image, const FirAxis& axis, const std::vector<T>& result) {
-  const auto [height, width, channels] = image.shape;
+  const std::int64_t height = image.shape.height;
+  const std::int64_t width = image.shape.width;
+  const std::int64_t channels = image.shape.channels;
   const DirectGaussian along_y(axis, height);
   const DirectGaussian along_x(axis, width);
   const double tolerance = std::is_same_v<T, Float16> ? 0x1p-11 * 1.02 : 2e-6;

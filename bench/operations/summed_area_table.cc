@@ -189,8 +189,10 @@ void bench_box_filter(Runner<Executor>& runner, ImageShape shape, std::int64_t c
   const auto image = make_image<Input>(shape, channels, 0, ImagePattern::kRandom);
   const auto elements = static_cast<std::int64_t>(image.elements.size());
   std::vector<float> radii(mapped ? image.elements.size() / static_cast<std::size_t>(channels) : 1);
-  for (std::size_t i = 0; i < radii.size(); ++i)  // smooth, as a depth of field is
-    radii[i] = static_cast<float>(static_cast<std::int64_t>(i) % shape.width * radius / shape.width);
+  for (std::size_t i = 0; i < radii.size(); ++i) {  // steps of one pixel along a row, as a depth of field's
+    const std::int64_t whole = static_cast<std::int64_t>(i) % shape.width * radius / shape.width;
+    radii[i] = static_cast<float>(whole);
+  }
   const Array<Input, Executor> pixels(executor, image.elements);
   const Array<float, Executor> map(executor, radii);
   const Array<float, Executor> means(executor, image.elements.size());

@@ -20,7 +20,7 @@ import numpy as np
 from python_client import serve
 
 REPEAT = 7  # of each kind in a turn
-NAMES = ("upload, shared", "download, shared", "of a region", "upload", "download")
+NAMES = ("upload, shared", "download, shared", "of a region", "into a region", "upload", "download")
 
 
 def cpp(program, mebibytes):
@@ -40,6 +40,7 @@ class Python:
         self.streams = cumulus.connect(address, shared_memory=False)
         self.sent = np.frombuffer(np.random.default_rng(1).bytes(mebibytes << 20), np.uint8)
         self.received = np.zeros_like(self.sent)
+        self.filled = self.region()
         self.resident = {client: client.upload(self.sent) for client in (self.shared, self.streams)}
 
     def region(self):
@@ -47,26 +48,31 @@ class Python:
         array[:] = self.sent
         return array
 
+    def cleared(self):
+        self.filled[:] = 0
+        return self.filled
+
     def turn(self):
         """Seconds by name, the median of the turn."""
         calls = {
             "upload, shared": lambda _: self.shared.upload(self.sent),
             "download, shared": lambda _: self.resident[self.shared].numpy(self.received),
             "of a region": self.shared.upload,
+            "into a region": self.resident[self.shared].numpy,
             "upload": lambda _: self.streams.upload(self.sent),
             "download": lambda _: self.resident[self.streams].numpy(self.received),
         }
         times = {name: [] for name in NAMES}
         for _ in range(REPEAT):
             for name, call in calls.items():
-                argument = self.region() if name == "of a region" else None
+                argument = {"of a region": self.region, "into a region": self.cleared}.get(name, lambda: None)()
                 start = time.perf_counter()
                 call(argument)
                 times[name].append(time.perf_counter() - start)
         return {name: statistics.median(each) for name, each in times.items()}
 
     def close(self):
-        right = np.array_equal(self.sent, self.received)
+        right = np.array_equal(self.sent, self.received) and np.array_equal(self.sent, self.filled)
         self.shared.close()
         self.streams.close()
         return right

@@ -1,11 +1,13 @@
 // cumulus_transfer_bench: how fast the client library uploads to and downloads from a server over loopback,
-// checksums and all, without and with TLS, as a ratio to a bare gRPC stream of the same messages. All take
-// turns in one run. Exits with 1 where what came back is not what was sent.
+// checksums and all, without and with TLS, and through shared memory, as a ratio to a bare gRPC stream of the
+// same messages. All take turns in one run. Exits with 1 where what came back is not what was sent.
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -73,6 +75,13 @@ class Transfers {
         resident_(value_or_throw(session_.upload(array), "upload")) {}
 
   void upload() const { value_or_throw(session_.upload(array_), "upload"); }
+  /// An array that lies in memory that the server shares, with the same elements.
+  Array shared_array() const {
+    Array shared = value_or_throw(session_.allocate_shared(array_.type(), array_.shape()), "shared array");
+    std::memcpy(shared.mutable_bytes().data(), array_.bytes().data(), array_.bytes().size());
+    return shared;
+  }
+  void upload(const Array& array) const { value_or_throw(session_.upload(array.view()), "upload"); }
   void download(std::span<std::byte> into) const {
     if (const absl::Status status = session_.download(resident_, into); !status.ok())
       throw std::runtime_error("download: " + status.ToString());
@@ -125,7 +134,11 @@ int measure(const TransferArguments& arguments, const std::string& backend) {
   plain_options.credentials = Credentials();
   plain_options.shared_memory = false;
   const Transfers plain(server.address(), plain_options, array);
+  plain_options.shared_memory = true;
+  const Transfers shared(server.address(), plain_options, array);
   const Transfers tls(tls_server.address(), tls_files.client(), array);
+  std::optional<Array> born_shared;
+  Array filled_shared = shared.shared_array();
   std::vector<Subject> subjects = {
       {"bare upload", [&] { bare.upload(bytes); }},
       {"bare download", [&] { bare.download(bytes); }},
@@ -135,6 +148,12 @@ int measure(const TransferArguments& arguments, const std::string& backend) {
       {"download, TLS", [&] { tls.download(received); }},
       {"bare up, TLS", [&] { bare_tls.upload(bytes); }},
       {"bare down, TLS", [&] { bare_tls.download(bytes); }},
+      {"upload, shared", [&] { shared.upload(); }},
+      {"download, shared", [&] { shared.download(received); }},
+      {"of a region", [&] { shared.upload(*born_shared); }, [&] { born_shared = shared.shared_array(); }},
+      {"into a region", [&] { shared.download(filled_shared.mutable_bytes()); },
+       [&] { std::memset(filled_shared.mutable_bytes().data(), 0, bytes); }},
+      {"memcpy", [&] { std::memcpy(received.data(), sent.data(), bytes); }},
   };
   take_turns(subjects, arguments.rounds);
 
@@ -142,7 +161,7 @@ int measure(const TransferArguments& arguments, const std::string& backend) {
               arguments.mebibytes, arguments.rounds);
   print(subjects, bytes);
   write_rows(arguments, json_field("device", server.description()), rows_of(subjects));
-  return came_back({received}, sent);
+  return came_back({received, filled_shared.bytes()}, sent);
 }
 
 }  // namespace

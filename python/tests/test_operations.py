@@ -1,6 +1,4 @@
-"""Each operation beside the packages that people use for it today."""
-
-import pickle
+"""Each operation by known answers; beside the packages that people use today there is test_agreement.py, too."""
 
 import cumulus
 import numpy as np
@@ -21,43 +19,11 @@ def colours():
 
 # Filters.
 
-@pytest.mark.parametrize("boundary, mode", [("clamp", "nearest"), ("repeat", "wrap"), ("reflect", "reflect"),
-                                            ("mirror", "mirror"), ("zero", "constant")])
-def test_blur_is_scipys(client, image, boundary, mode):
-    ndimage = pytest.importorskip("scipy.ndimage")
-    theirs = ndimage.gaussian_filter(image.astype(float), 5, mode=mode, truncate=10)
-    assert np.abs(client.blur(image, 5, boundary=boundary) - theirs).max() < 3e-4  # of the method's 0.03 %
-
-
 @pytest.mark.parametrize("method", ["deriche", "fir"])
-def test_exact_blur_is_scipys_over_that_of_ones(client, image, method):
-    ndimage = pytest.importorskip("scipy.ndimage")
-    between_zeros = lambda array: ndimage.gaussian_filter(array, 5, mode="constant", truncate=10)
-    theirs = between_zeros(image.astype(float)) / between_zeros(np.ones(image.shape))
-    assert np.abs(client.blur(image, 5, boundary="exact", method=method) - theirs).max() < 1e-3
+def test_exact_blur(client, image, method):
     assert np.abs(client.blur(np.full((30, 40), 0.7), 5, boundary="exact", method=method) - 0.7).max() < 1e-12
     with pytest.raises(cumulus.InvalidArgument, match="FILTER_EXACT"):
         client.blur(image, 5, boundary="exact", derivative=(1, 0))
-
-
-def test_blur_of_two_sigmas_and_boundaries(client, image):
-    ndimage = pytest.importorskip("scipy.ndimage")
-    theirs = ndimage.gaussian_filter(image.astype(float), (2, 6), mode=("nearest", "wrap"), truncate=10)
-    assert np.abs(client.blur(image, (6, 2), boundary=("repeat", "clamp")) - theirs).max() < 5e-4
-    alone = ndimage.gaussian_filter1d(image.astype(float), 6, axis=1, mode="nearest", truncate=10)
-    assert np.abs(client.blur(image, (6, 0)) - alone).max() < 3e-4
-
-
-def test_derivatives(client, image):
-    ndimage = pytest.importorskip("scipy.ndimage")
-    theirs = ndimage.gaussian_filter(image.astype(float), 4, order=(0, 1), mode="nearest", truncate=10)
-    assert np.abs(client.blur(image, 4, derivative=(1, 0)) - theirs).max() < 2e-3 * np.abs(theirs).max() + 1e-5
-
-
-def test_blur_is_opencvs(client, colours):
-    cv2 = pytest.importorskip("cv2")
-    theirs = cv2.GaussianBlur(colours, (51, 51), 5, borderType=cv2.BORDER_REPLICATE)
-    assert np.abs(client.blur(colours, 5) - theirs).max() < 3e-4
 
 
 def test_half_and_double(client, image):
@@ -66,23 +32,6 @@ def test_half_and_double(client, image):
     double = client.blur(image.astype(np.float64), 3)
     assert half.dtype == np.float16 and np.abs(half - single).max() < 2e-3
     assert double.dtype == np.float64 and np.abs(double - single).max() < 1e-5
-
-
-def test_bspline_prefilter_is_scipys(client, image):
-    ndimage = pytest.importorskip("scipy.ndimage")
-    for degree in (3, 5):
-        theirs = ndimage.spline_filter(image.astype(float), degree, mode="mirror")
-        assert np.abs(client.bspline_prefilter(image.astype(float), degree) - theirs).max() < 1e-9
-
-
-def test_feedback_is_scipys_lfilter(client, image):
-    signal = pytest.importorskip("scipy.signal")
-    ours = client.filter(image.astype(float), x=cumulus.Feedback(causal=(-1.2, 0.5), gain=0.3), boundary="zero")
-    assert np.abs(ours - signal.lfilter([0.3], [1, -1.2, 0.5], image.astype(float), axis=1)).max() < 1e-12
-    decay = client.filter(image.astype(float), y=cumulus.Exponential(0.5), boundary="zero")
-    beyond = np.pad(image.astype(float), ((0, 60), (0, 0)))  # the first filter goes on behind the last row
-    once = signal.lfilter([0.5], [1, -0.5], beyond, axis=0)
-    assert np.abs(decay - signal.lfilter([0.5], [1, -0.5], once[::-1], axis=0)[::-1][:-60]).max() < 1e-12
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
@@ -106,17 +55,6 @@ def test_accumulate(client, image):
     assert np.abs(ours - (image - client.blur(image, (2, 0)))).max() < 1e-6
 
 
-def test_box_filter_is_opencvs(client, colours):
-    cv2 = pytest.importorskip("cv2")
-    theirs = cv2.blur(colours, (9, 5), borderType=cv2.BORDER_REPLICATE)
-    assert np.abs(client.box_filter(colours, (4, 2), boundary="clamp") - theirs).max() < 1e-5
-    eight = (colours * 255).astype(np.uint8)
-    theirs = cv2.blur(eight.astype(np.float64), (9, 9), borderType=cv2.BORDER_REFLECT)
-    assert np.abs(client.box_filter(eight, 4, boundary="reflect") - theirs).max() < 1e-3
-    theirs = cv2.blur(colours, (9, 5), borderType=cv2.BORDER_REFLECT_101)
-    assert np.abs(client.box_filter(colours, (4, 2), boundary="mirror") - theirs).max() < 1e-5
-
-
 def test_box_filter_has_the_default_boundary_of_blur(client, image):
     assert np.array_equal(client.box_filter(image, 3), client.box_filter(image, 3, boundary="clamp"))
     assert np.array_equal(client.blur(image, 3), client.blur(image, 3, boundary="clamp"))
@@ -137,12 +75,10 @@ def test_box_statistics(client, image):
 
 # Summed-area tables.
 
-def test_summed_area_table_is_opencvs_integral(client):
-    cv2 = pytest.importorskip("cv2")
+def test_summed_area_tables_of_bytes(client):
     image = RANDOM.integers(0, 256, (70, 90), dtype=np.uint8)
-    table = client.summed_area_table(image, exclusive=True)
-    assert np.array_equal(table.numpy(), cv2.integral(image)) and table.dtype == np.uint32
-    assert np.array_equal(np.asarray(client.summed_area_table(image)), image.astype(int).cumsum(0).cumsum(1))
+    table = client.summed_area_table(image)
+    assert np.array_equal(np.asarray(table), image.astype(int).cumsum(0).cumsum(1)) and table.dtype == np.uint32
 
 
 @pytest.mark.parametrize("options", [{}, {"exclusive": True}, {"precision": "mean-subtracted-sums"},
@@ -193,37 +129,14 @@ def test_luminance(client, colours):
 
 # KD-trees.
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_neighbours_are_scikit_learns(client, dtype):
+def test_neighbours_of_floats_are_scikit_learns(client):
     neighbors = pytest.importorskip("sklearn.neighbors")
-    points = RANDOM.random((3001, 3)).astype(dtype)
-    queries = RANDOM.random((200, 3)).astype(dtype)
+    points, queries = RANDOM.random((3001, 3), dtype=np.float32), RANDOM.random((200, 3), dtype=np.float32)
     theirs = neighbors.KDTree(points.astype(float), leaf_size=40)
     tree = client.kd_tree(points)
-    distances, indices = theirs.query(queries.astype(float), k=8)
-    ours, which = tree.query(queries, k=8)
-    assert np.array_equal(which, indices) and np.allclose(ours, distances, rtol=1e-6)
+    assert np.array_equal(tree.query(queries, k=8)[1], theirs.query(queries.astype(float), k=8)[1])
     counts = theirs.query_radius(queries.astype(float), 0.15, count_only=True)
-    assert np.abs(tree.counts(queries, 0.15) - counts).max() <= (dtype == np.float32)
-    lists = tree.lists(queries, 0.15)
-    assert sorted(lists.of(7)[1]) == sorted(which for which in lists.indices[lists.offsets[7]:lists.offsets[8]])
-    if dtype == np.float64:
-        expected = theirs.query_radius(queries, 0.15)
-        assert all(np.array_equal(np.sort(lists.of(i)[1]), np.sort(expected[i])) for i in range(200))
-
-
-def test_a_pickled_scikit_learn_tree_of_ours(client):
-    neighbors = pytest.importorskip("sklearn.neighbors")
-    points = RANDOM.random((5003, 4))
-    theirs = neighbors.KDTree(points, leaf_size=20)
-    ours = pickle.loads(pickle.dumps(client.kd_tree(points, leaf_size=20).to_sklearn()))
-    for mine, other in zip(ours.get_arrays(), theirs.get_arrays()):
-        if mine.dtype.names:
-            assert all(np.array_equal(mine[name], other[name]) for name in ("idx_start", "idx_end", "is_leaf"))
-        elif mine.dtype == np.float64:
-            assert np.array_equal(mine, other)
-    queries = RANDOM.random((100, 4))
-    assert all(np.array_equal(a, b) for a, b in zip(ours.query(queries, k=5), theirs.query(queries, k=5)))
+    assert np.abs(tree.counts(queries, 0.15) - counts).max() <= 1
 
 
 def test_a_radius_for_each_query_and_periods(client):
@@ -275,30 +188,6 @@ def test_many_trees_at_once(client):
 
 # Run lengths.
 
-def masks():
-    mask = np.zeros((57, 83), bool)
-    mask[5:20, 7:30] = True
-    mask[30:33] = True
-    yield mask
-    yield RANDOM.random((31, 17)) < 0.5
-    yield np.zeros((5, 7), bool)
-    yield np.ones((5, 7), bool)
-
-
-@pytest.mark.parametrize("order", ["by-rows", "by-columns"])
-def test_masks_are_pycocotools(client, order):
-    mask_module = pytest.importorskip("pycocotools.mask")
-    for mask in masks():
-        runs = client.run_length(mask, order=order)
-        theirs = mask_module.encode(np.asfortranarray(mask.astype(np.uint8)))
-        ours = runs.to_coco()
-        assert ours["counts"].encode() == theirs["counts"] and ours["size"] == theirs["size"]
-        assert np.array_equal(mask_module.decode(ours), mask)
-        assert runs.area == mask_module.area(theirs) and list(runs.box) == list(mask_module.toBbox(theirs))
-        assert np.array_equal(cumulus.RunLengths.from_coco(theirs).numpy(), mask)
-        assert np.array_equal(runs.numpy(), mask)
-
-
 def test_a_batch_of_masks(client):
     mask_module = pytest.importorskip("pycocotools.mask")
     batch = RANDOM.random((4, 19, 23)) < 0.7
@@ -323,7 +212,8 @@ def test_slices_of_pixels(client):
 
 
 def test_runs_on_the_server(client):
-    mask = next(masks())
+    mask = np.zeros((57, 83), bool)
+    mask[5:20, 7:30] = mask[30:33] = True
     runs = client.run_length(client.upload(mask))
     assert runs.resident and isinstance(runs.decode(), cumulus.Buffer) and np.array_equal(runs.numpy(), mask)
     assert runs.area == mask.sum() and runs.to_coco() == client.run_length(mask).to_coco()

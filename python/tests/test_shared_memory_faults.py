@@ -4,9 +4,7 @@ import asyncio
 import contextlib
 import os
 import signal
-import socket
 import struct
-import threading
 import time
 
 import cumulus
@@ -15,12 +13,12 @@ import grpc
 import numpy as np
 import pytest
 from cumulus.shared_memory import memory, region, thread_count
-from cumulus.v1 import server_pb2, shared_memory_pb2
-from fake_server import FakeServer, abort, buffer
+from fake_server import abort
 from local_daemon import LocalDaemon, eventually, forked_child, mappings_in, regions_in
 
+pytest.importorskip("fcntl")
+from fake_sharer import FakeSharer, resident  # noqa: E402
 
-fcntl = pytest.importorskip("fcntl")
 pytestmark = pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="memory is shared on Linux")
 RANDOM = np.random.default_rng(16)
 MIB = 1 << 20
@@ -195,13 +193,22 @@ def test_a_task_that_is_cancelled_ends_its_transfer(daemon):
     assert asyncio.run(run()) < 5
 
 
+def the_ring(c):
+    """Taken and given back."""
+    ring = c.connection.shared_memory.take_ring()
+    c.connection.shared_memory.give_back(ring)
+    return ring
+
+
 def test_refusals_keep_the_ring(daemon):
     with cumulus.connect(daemon.address) as c:
         assert comes_back(c)
+        ring = the_ring(c)
         for _ in range(3):
             with pytest.raises(cumulus.InvalidArgument, match="WriteShared: spec.ttl"):
                 c.upload(ARRAY, ttl=-1)
-        assert comes_back(c) and daemon.regions() == 1
+        assert comes_back(c) and the_ring(c) is ring and daemon.regions() == 1
+        del ring
 
 
 def test_a_forked_child_keeps_nothing_of_its_parents(daemon):
@@ -216,66 +223,6 @@ def test_a_forked_child_keeps_nothing_of_its_parents(daemon):
 
 
 # Servers that do what they must not.
-
-
-class FakeSharer(FakeServer):
-    """Shares memory, too; `say(connection, region)` has the rest of a region's connection."""
-
-    def __init__(self, seals=None, size=16 * MIB):
-        super().__init__()
-        self.seals = 0x1 | 0x2 | 0x4 if seals is None else seals  # F_SEAL_SEAL, SHRINK, GROW
-        self.size = size
-        self.say = lambda connection: None
-        self.said = threading.Event()
-        self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self._listener.bind(f"\0cumulus-test-{os.getpid()}-{id(self)}")
-        self._listener.listen()
-        self.handlers["GetCapabilities"] = lambda request, context: server_pb2.Capabilities(
-            max_inline_bytes=1 << 20, shared_memory_socket=f"@cumulus-test-{os.getpid()}-{id(self)}").SerializeToString()
-        self.handlers["ReadShared"] = self.handlers["WriteShared"] = self.wait
-        threading.Thread(target=self._serve, daemon=True).start()
-
-    def wait(self, request, context):
-        self.said.wait(10)
-        return shared_memory_pb2.ReadSharedResponse().SerializeToString()
-
-    def _serve(self):
-        while True:
-            try:
-                connection, _ = self._listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._share, args=(connection,), daemon=True).start()
-
-    def _share(self, connection):
-        with contextlib.suppress(OSError), connection:  # of a client that has hung up
-            connection.recv(24)
-            file = os.memfd_create("cumulus-shared", os.MFD_ALLOW_SEALING | os.MFD_CLOEXEC)
-            try:
-                os.truncate(file, self.size)
-                fcntl.fcntl(file, fcntl.F_ADD_SEALS, self.seals)
-                socket.send_fds(connection, [struct.pack("=IIQQ", region.REGION, 16, 0, 16 * MIB) + b"an id"], [file])
-            finally:
-                os.close(file)
-            self.say(connection)
-            self.said.set()
-            connection.recv(1)
-
-    def __exit__(self, *arguments):
-        self._listener.shutdown(socket.SHUT_RDWR)
-        self._listener.close()
-        super().__exit__(*arguments)
-
-
-def resident(server, c):
-    """A buffer of `server`, of 2 MiB, that went up over a stream."""
-    array = np.zeros(2 * MIB, np.uint8)
-    server.handlers["WriteBuffer"] = lambda requests, _: (list(requests), buffer("sessions/s/buffers/b", array))[1]
-    keep, c.connection.shared_memory = c.connection.shared_memory, memory.SharedMemory(False)
-    try:
-        return c.upload(array)
-    finally:
-        c.connection.shared_memory = keep
 
 
 @pytest.mark.parametrize("wrong", [

@@ -48,11 +48,7 @@ Client connect(const SharedMemoryServer& server, bool shared_memory = true) {
 
 class SharedMemoryTransfers : public ::testing::TestWithParam<std::string> {
  protected:
-  static std::unique_ptr<server::Device> device() {
-    if (GetParam() == "host") return host_device();
-    return staged_device();
-  }
-  SharedMemoryServer server_{device()};
+  SharedMemoryServer server_{device_of(GetParam())};
 };
 
 TEST_P(SharedMemoryTransfers, MoveTheSameBytes) {

@@ -176,7 +176,7 @@ TYPED_TEST(KdTreeQuery, SaysWhichQueryIsAtFault) {
   const auto fault_of = [&](const std::vector<float>& queries, const std::vector<float>& radii,
                             NeighborSearch search) {
     search.queries = 20000;
-    Asked<TypeParam, float> asked(this->backend(), cloud, shape, {}, queries, radii);
+    Asked<TypeParam, float> asked(this->backend(), cloud, shape, {40}, queries, radii);
     const NeighborReport report = asked.nearest(search, 3).report;
     for (const NeighborReport& other :
          {asked.counts(search).report, asked.lists(search, 10).report.queries}) {

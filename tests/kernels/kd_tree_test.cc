@@ -113,8 +113,8 @@ TYPED_TEST(KdTree, BuildsManyTreesAtOnce) {
 TYPED_TEST(KdTree, MatchesTheOracleOnAMillionPointsSlow) {
   for (const CloudPattern pattern :
        {CloudPattern::kUniform, CloudPattern::kClustered, CloudPattern::kDuplicates}) {
-    this->template expect_oracle<float>(kd_tree_shape(1, 1000003, 3, 40), {}, pattern);
-    this->template expect_oracle<double>(kd_tree_shape(1, 500009, 2, 40), {}, pattern);
+    this->template expect_oracle<float>(kd_tree_shape(1, 1000003, 3, 40), {40}, pattern);
+    this->template expect_oracle<double>(kd_tree_shape(1, 500009, 2, 40), {40}, pattern);
   }
 }
 
@@ -123,7 +123,7 @@ TYPED_TEST(KdTree, SaysWhereTheFirstNanIs) {
   std::vector<float> cloud = make_cloud<float>(shape.all_points(), 3, CloudPattern::kInfinities);
   for (const std::size_t element : {629999u, 210003u + 3 * 51000u + 1, 210003u + 3 * 50000u + 2}) {
     cloud[element] = std::nanf("");
-    const KdTreeReport report = build(this->backend(), cloud, shape, {}).report;
+    const KdTreeReport report = build(this->backend(), cloud, shape, {40}).report;
     const auto point = static_cast<std::int64_t>(element) / 3;
     EXPECT_EQ(report.tree, point / 70001);
     EXPECT_EQ(report.point, point % 70001);
@@ -134,7 +134,7 @@ TYPED_TEST(KdTree, SaysWhereTheFirstNanIs) {
 TYPED_TEST(KdTree, BringsPayloadsIntoItsOrder) {
   const KdTreeShape shape = kd_tree_shape(2, 5003, 3, 40);
   const auto cloud = make_cloud<double>(shape.all_points(), 3, CloudPattern::kClustered);
-  const HostKdTree<double> tree = build(this->backend(), cloud, shape, {}).tree;
+  const HostKdTree<double> tree = build(this->backend(), cloud, shape, {40}).tree;
   for (const std::int64_t row_bytes : {1, 4, 12, 16, 24, 37}) {
     std::vector<std::byte> rows(static_cast<std::size_t>(shape.all_points() * row_bytes));
     for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<std::byte>(i * 2654435761u >> 13);
@@ -170,9 +170,9 @@ TEST(KdTreeOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
   std::vector<HostKdTree<float>> trees;
   for (const int threads : {1, 2, 5}) {
     CpuExecutor executor(threads);
-    executor.reserve_scratch(build_kd_tree_scratch_bytes<float, Space::kHost>(shape, {}));
+    executor.reserve_scratch(build_kd_tree_scratch_bytes<float, Space::kHost>(shape, {40}));
     KdTreeReport report;
-    build_kd_tree(executor, {cloud.data(), cloud.size()}, shape, {}, trees.emplace_back(shape).arrays(),
+    build_kd_tree(executor, {cloud.data(), cloud.size()}, shape, {40}, trees.emplace_back(shape).arrays(),
                   &report);
   }
   EXPECT_EQ(verify_kd_tree(trees[0], trees[1]), "");
@@ -186,11 +186,12 @@ TEST(KdTreeOnTheCpu, RefusesArraysOfTheWrongSize) {
   CpuExecutor executor;
   KdTreeReport report;
   tree.idx_array.pop_back();
-  EXPECT_THROW(build_kd_tree(executor, {cloud.data(), cloud.size()}, shape, {}, tree.arrays(), &report),
+  EXPECT_THROW(build_kd_tree(executor, {cloud.data(), cloud.size()}, shape, {40}, tree.arrays(), &report),
                std::invalid_argument);
   HostKdTree<float> whole(shape);
-  EXPECT_THROW(build_kd_tree(executor, {cloud.data(), cloud.size() - 1}, shape, {}, whole.arrays(), &report),
-               std::invalid_argument);
+  EXPECT_THROW(
+      build_kd_tree(executor, {cloud.data(), cloud.size() - 1}, shape, {40}, whole.arrays(), &report),
+      std::invalid_argument);
   EXPECT_THROW(build_kd_tree(executor, {cloud.data(), cloud.size()}, shape, {7}, whole.arrays(), &report),
                std::invalid_argument);
   EXPECT_THROW(build_kd_tree(executor, {cloud.data(), cloud.size()}, shape, {0}, whole.arrays(), &report),
@@ -214,7 +215,7 @@ TEST(KdTreeShapes, HaveTheLevelsOfScikitLearn) {
 TEST(KdTreeVerifier, RefusesOneWrongElementOfEachArray) {
   const KdTreeShape shape = kd_tree_shape(1, 500, 3, 40);
   const auto cloud = make_cloud<float>(500, 3, CloudPattern::kUniform);
-  const HostKdTree<float> right = KdTreeOracle<float>(cloud, shape, {}).tree();
+  const HostKdTree<float> right = KdTreeOracle<float>(cloud, shape, {40}).tree();
   HostKdTree<float> tree = right;
   std::swap(tree.idx_array[10], tree.idx_array[11]);
   EXPECT_THAT(verify_kd_tree(right, tree), ::testing::HasSubstr("idx_array[10]"));
@@ -232,19 +233,20 @@ TEST(KdTreeVerifier, RefusesOneWrongElementOfEachArray) {
 TEST(KdTreeVerifier, ChecksATreeWithoutTheOracle) {
   const KdTreeShape shape = kd_tree_shape(1, 500, 3, 40);
   const auto cloud = make_cloud<float>(500, 3, CloudPattern::kClustered);
-  const HostKdTree<float> right = KdTreeOracle<float>(cloud, shape, {}).tree();
-  EXPECT_EQ(KdTreeCheck<float>(cloud, {}, right).run(), "");
+  const HostKdTree<float> right = KdTreeOracle<float>(cloud, shape, {40}).tree();
+  EXPECT_EQ(KdTreeCheck<float>(cloud, {40}, right).run(), "");
   EXPECT_THAT(KdTreeCheck<float>(cloud, {40, KdTreeSplit::kRoundRobin}, right).run(),
               ::testing::HasSubstr("split wrongly"));
   HostKdTree<float> tree = right;
   tree.idx_array[10] = tree.idx_array[11];
-  EXPECT_THAT(KdTreeCheck<float>(cloud, {}, tree).run(), ::testing::HasSubstr("point 10 is not the cloud's"));
+  EXPECT_THAT(KdTreeCheck<float>(cloud, {40}, tree).run(),
+              ::testing::HasSubstr("point 10 is not the cloud's"));
   tree = right;
   tree.node_bounds[7] = std::nextafter(tree.node_bounds[7], 9.0f);
-  EXPECT_THAT(KdTreeCheck<float>(cloud, {}, tree).run(), ::testing::HasSubstr("wrong box"));
+  EXPECT_THAT(KdTreeCheck<float>(cloud, {40}, tree).run(), ::testing::HasSubstr("wrong box"));
   tree = right;
   tree.node_data[2].begin += 1;
-  EXPECT_THAT(KdTreeCheck<float>(cloud, {}, tree).run(), ::testing::HasSubstr("wrong points"));
+  EXPECT_THAT(KdTreeCheck<float>(cloud, {40}, tree).run(), ::testing::HasSubstr("wrong points"));
 }
 
 TEST(KdTreeOfManyPoints, IsBuiltInSlices) {
@@ -263,10 +265,10 @@ TEST(KdTreeOfManyPoints, SplitsItsLargestNodesInSlices) {
   const KdTreeShape shape = kd_tree_shape(1, 1 << 21, 3, 40);
   const std::vector<float> cloud = make_cloud<float>(shape.points, shape.dimensions, CloudPattern::kUniform);
   testing::OneThread backend;
-  const BuiltKdTree<float> at_once = build(backend, cloud, shape, {});
+  const BuiltKdTree<float> at_once = build(backend, cloud, shape, {40});
   testing::ImpatientTurns turns;
   const SlicedCall sliced(turns);
-  const BuiltKdTree<float> built = build(backend, cloud, shape, {});
+  const BuiltKdTree<float> built = build(backend, cloud, shape, {40});
   EXPECT_LE(turns.longest_share(), 0.06);
   EXPECT_EQ(verify_kd_tree(at_once.tree, built.tree), "");
 }

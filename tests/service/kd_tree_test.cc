@@ -45,7 +45,7 @@ TEST_F(KdTreeService, BuildsManyTreesAndBringsTheirPayloadsIntoOrder) {
   for (std::size_t i = 0; i < payload.size(); ++i) payload[i] = static_cast<std::uint16_t>(i);
   set_inline(*request.mutable_payload(), v1::UINT16, {6, 100, 2}, payload);
   ASSERT_TRUE(build(request).ok());
-  const KdTreeShape shape = kd_tree_shape(6, 100, 3, 40);
+  const KdTreeShape shape = kd_tree_shape(6, 100, 3, KdTreeOptions{}.leaf_size);
   const HostKdTree<float> tree = built_arrays<float>(shape);
   EXPECT_EQ(verify_kd_tree(KdTreeOracle<float>(cloud, shape, {}).tree(), tree), "");
   const auto& permuted = find_array(result_, "payload")->inline_array();
@@ -118,7 +118,7 @@ TEST_F(KdTreeService, RefusesWhatIsNoCloud) {
 TEST_F(KdTreeService, RefusesOptionsOutOfRange) {
   auto request = points_of(cloud_, {500, 3});
   request.set_leaf_size(-1);
-  expect_bad_field(build(request), "leaf_size", "-1; 1 to 2^31 - 1, or 0 for 40");
+  expect_bad_field(build(request), "leaf_size", "-1; 1 to 2^31 - 1, or 0 for 20");
   request.set_leaf_size(0);
   request.set_split(static_cast<v1::KdTreeSplit>(9));
   expect_bad_field(build(request), "split", "9; WIDEST_SPREAD");

@@ -20,11 +20,6 @@ namespace {
 
 using Message = SharedMemoryMessage;
 
-std::unique_ptr<server::Device> device_named(const std::string& kind) {
-  if (kind == "host") return host_device();
-  return staged_device();
-}
-
 /// A server with a buffer of random bytes.
 class Served {
  public:
@@ -64,7 +59,7 @@ class RegionDownloads : public ::testing::TestWithParam<std::string> {};
 TEST_P(RegionDownloads, SayTheirPiecesInOrderAndNoMoreThanASocketHolds) {
   constexpr std::size_t kBytes = 65 * kSharedSlotBytes + 5;
   constexpr std::size_t kOffset = 3;
-  Served served(device_named(GetParam()), kBytes);
+  Served served(device_of(GetParam()), kBytes);
   RawSharedRegion array(served.server.socket->address());
   ASSERT_TRUE(array.ask(Message::kArray, kBytes)) << array.text;
   auto done = served.read(array, kOffset);
@@ -84,7 +79,7 @@ TEST_P(RegionDownloads, SayTheirPiecesInOrderAndNoMoreThanASocketHolds) {
 }
 
 TEST_P(RegionDownloads, OfMoreThanARegionHasAreRefused) {
-  Served served(device_named(GetParam()), 5001);
+  Served served(device_of(GetParam()), 5001);
   RawSharedRegion array(served.server.socket->address());
   ASSERT_TRUE(array.ask(Message::kArray, 5000)) << array.text;
   expect_bad_field(served.read(array).get(), "region", "has 5000 bytes");
@@ -95,7 +90,7 @@ TEST_P(RegionDownloads, OfMoreThanARegionHasAreRefused) {
 }
 
 TEST_P(RegionDownloads, OfAClientThatHangsUpAreReclaimed) {
-  Served served(device_named(GetParam()), 2 * kSharedSlotBytes);
+  Served served(device_of(GetParam()), 2 * kSharedSlotBytes);
   RawSharedRegion array(served.server.socket->address());
   ASSERT_TRUE(array.ask(Message::kArray, 2 * kSharedSlotBytes)) << array.text;
   auto done = served.read(array);
@@ -107,7 +102,7 @@ TEST_P(RegionDownloads, OfAClientThatHangsUpAreReclaimed) {
 
 TEST_P(RegionDownloads, OfAClientThatWritesAndTruncatesMeanwhileHarmNobody) {
   constexpr std::size_t kBytes = 16 * kSharedSlotBytes;
-  Served served(device_named(GetParam()), kBytes);
+  Served served(device_of(GetParam()), kBytes);
   RawSharedRegion array(served.server.socket->address());
   ASSERT_TRUE(array.ask(Message::kArray, kBytes)) << array.text;
   std::atomic<bool> stop = false;

@@ -18,11 +18,6 @@ namespace {
 
 using Message = SharedMemoryMessage;
 
-std::unique_ptr<server::Device> device_of(const std::string& kind) {
-  if (kind == "host") return host_device();
-  return staged_device();
-}
-
 /// An upload through a ring, with its call on a thread of its own.
 class RingWrite {
  public:

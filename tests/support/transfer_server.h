@@ -194,5 +194,10 @@ inline std::unique_ptr<server::Device> host_device() {
 inline std::unique_ptr<StagedDevice> staged_device() {
   return std::make_unique<StagedDevice>(TransferServer::kBudget);
 }
+/// Of a parameterized test: "host" or "staged".
+inline std::unique_ptr<server::Device> device_of(const std::string& kind) {
+  if (kind == "host") return host_device();
+  return staged_device();
+}
 
 }  // namespace cumulus::testing

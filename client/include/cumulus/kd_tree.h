@@ -20,8 +20,8 @@ enum class KdTreeSplit {
 };
 
 struct KdTreeOptions {
-  std::int64_t leaf_size =
-      40;  ///< leaves have leaf_size to 2 * leaf_size points (kMidpoint: 0 to 2 * leaf_size)
+  /// Leaves have leaf_size to 2 * leaf_size points (kMidpoint: 0 to 2 * leaf_size).
+  std::int64_t leaf_size = 20;
   KdTreeSplit split = KdTreeSplit::kWidestSpread;
 };
 

@@ -179,10 +179,11 @@ class ClientBase(OperationBase):
         return buffer
 
     def allocate_shared(self, shape: Union[int, Sequence[int]], dtype: Any) -> NDArray:
-        """An array in host memory that uploads take from where it lies.
+        """An array in host memory that uploads take from where it lies, and into which downloads are one copy, by the server.
 
         On the CPU backend the first upload of all of it copies nothing, and what is written to the array later is seen here
-        alone; a GPU copies from it at its bus's rate, as often as it is uploaded. It stays when the client is closed. Takes a
+        alone; a GPU copies from it at its bus's rate, as often as it is uploaded. Until such an upload `Buffer.numpy(array)`
+        has the server write to it; where that fails midway its elements are unspecified. It stays when the client is closed. Takes a
         connection of the server's and, on a GPU, some milliseconds. Where the server shares no memory with this client it is
         an ordinary array, which uploads as any other.
 

@@ -78,7 +78,7 @@ class StructureOperations(OperationBase):
 
     # KD-trees.
 
-    def kd_tree(self, points: Union[AnyArray, Buffer], *, leaf_size: int = 40, split: str = "widest-spread",
+    def kd_tree(self, points: Union[AnyArray, Buffer], *, leaf_size: int = 20, split: str = "widest-spread",
                 payload: Optional[Union[AnyArray, Buffer]] = None, **call: "Unpack[CallOptions]") -> KdTree:
         """A tree over points, of which neighbours are asked: the one that scikit-learn builds of them.
 

@@ -18,8 +18,8 @@ using Plan = BuildKdTree::Plan;
 
 absl::Status read_options(const Request& request, KdTreeOptions& options) {
   if (request.leaf_size() < 0 || request.leaf_size() > kMaxKdTreePoints) {
-    return bad_field("leaf_size",
-                     concat("is ", request.leaf_size(), "; 1 to 2^31 - 1, or 0 for 40, is right"));
+    return bad_field("leaf_size", concat("is ", request.leaf_size(), "; 1 to 2^31 - 1, or 0 for ",
+                                         KdTreeOptions{}.leaf_size, ", is right"));
   }
   if (request.leaf_size() > 0) options.leaf_size = request.leaf_size();
   const auto split = read_enum<KdTreeSplit>("split", request.split(),

@@ -172,7 +172,7 @@ void add_kd_tree_commands(CommandLine& line) {
   build.add_option("input", built->input, "Points (.ply, .npy, .npz)")->required()->type_name("POINTS");
   CLI::Option* leaf_size = build
                                .add_option("--leaf-size", built->tree.leaf_size,
-                                           "Leaves have 1 to 2 times so many points (default 40)")
+                                           "Leaves have 1 to 2 times so many points (default 20)")
                                ->check(whole_number_within(1, std::numeric_limits<std::int32_t>::max()));
   CLI::Option* split =
       build.add_option("--split", built->tree.split, "widest-spread (default), round-robin or midpoint")

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 import mmap
-import queue
-import select
-import socket
 import sys
 import threading
-import weakref
-from typing import Callable, List, Optional, Sequence
+from typing import List, Optional, Sequence
 
 import numpy as np
 
 from ..arrays import NDArray
+from .line import Line
 from .region import ARRAY, RING, SLOT_BYTES, SLOTS, Message, NoRegion, Region, open_region
 from .shared_arrays import SharedArrays
 from .thread_count import ThreadCount
@@ -29,61 +25,18 @@ def is_on_this_machine(address: str) -> bool:
     return address.startswith("unix:") or host in ("localhost", "[::1]") or host.startswith("127.")
 
 
-Job = Callable[[], None]
-
-
-class Ring:
-    """A region in slots, of one transfer at a time, and a thread for the transfer's call: gRPC would start one for each."""
+class Ring(Line):
+    """A region in slots, of one transfer at a time."""
 
     def __init__(self, region: Region, memory: mmap.mmap) -> None:
-        self.region = region
-        self.ended = False
-        self.proven = False  # has brought an array: the server behind the socket is that of the connection
+        super().__init__(region)
         whole: NDArray = np.frombuffer(memory, np.uint8)
         self.slots = [whole[at : at + SLOT_BYTES] for at in range(0, SLOTS * SLOT_BYTES, SLOT_BYTES)]
-        self._wake, self._waker = socket.socketpair()
-        self._jobs: "queue.SimpleQueue[Optional[Job]]" = queue.SimpleQueue()
-        weakref.finalize(self, self._jobs.put, None).atexit = False
-        threading.Thread(target=_work, args=(self._jobs,), name="cumulus-ring", daemon=True).start()
-
-    def run(self, job: Job) -> None:
-        """On the ring's thread, without waiting."""
-        self._jobs.put(job)
-
-    def wait(self) -> None:
-        """Until something has come from the server, or wake(); for any number of threads."""
-        poll = select.poll()
-        poll.register(self.region, select.POLLIN)
-        poll.register(self._wake, select.POLLIN)
-        poll.poll()
-
-    def wake(self) -> None:
-        """Ends every wait(), those to come too, until is_as_before()."""
-        self._waker.send(b"\0")
-
-    def is_as_before(self) -> bool:
-        """Whether the next transfer may have it, once nobody wakes it any more."""
-        with contextlib.suppress(BlockingIOError):
-            self._wake.recv(64, socket.MSG_DONTWAIT)
-        return self.region.quiet()
 
     def close(self) -> None:
         """Gives the memory back, whoever may still have the ring."""
-        self.ended = True
-        self.region.close()
-        self._wake.close()
-        self._waker.close()
-        self.slots = []
-        self._jobs.put(None)
-
-
-def _work(jobs: "queue.SimpleQueue[Optional[Job]]") -> None:
-    while True:
-        job = jobs.get()
-        if job is None:
-            return
-        job()
-        del job  # it refers to the ring, whose end ends this
+        super().close()
+        self.slots.clear()
 
 
 class SharedMemory:

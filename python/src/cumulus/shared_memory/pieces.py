@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import collections
 import threading
-from typing import Callable, Deque, Dict, Optional
+from typing import Callable, Deque, Dict, List, Optional
 
 from .. import checksums
 from ..arrays import NDArray
 from ..errors import DataLoss
 from .region import FILLED, FREE, SLOT_BYTES, SLOTS, Message
-from .ring_call import RingCall
+from .region_call import RegionCall
 
 Report = Callable[[int], None]
 
@@ -18,8 +18,9 @@ Report = Callable[[int], None]
 class Pieces:
     """The pieces, of a slot each, of bytes, uint8 [bytes]."""
 
-    def __init__(self, call: RingCall, data: NDArray) -> None:
+    def __init__(self, call: RegionCall, slots: List[NDArray], data: NDArray) -> None:
         self.call = call
+        self.slots = slots
         self.data = data
         self.count = -(-data.size // SLOT_BYTES)
         self.moved = 0  # bytes
@@ -45,8 +46,8 @@ class Pieces:
 class Filler(Pieces):
     """Into the ring."""
 
-    def __init__(self, call: RingCall, data: NDArray, checksum: bool) -> None:
-        super().__init__(call, data)
+    def __init__(self, call: RegionCall, slots: List[NDArray], data: NDArray, checksum: bool) -> None:
+        super().__init__(call, slots, data)
         self._offsets: Deque[int] = collections.deque(range(0, data.size, SLOT_BYTES))
         self._fresh: Deque[int] = collections.deque(range(SLOTS))  # slots that have not been used yet
         self._checksums: Optional[Dict[int, int]] = {} if checksum else None
@@ -61,7 +62,7 @@ class Filler(Pieces):
             piece = self.data[offset : offset + SLOT_BYTES]
             if self._checksums is not None:
                 self._checksums[offset] = checksums.crc32c(piece)
-            self.call.ring.slots[slot][: piece.size] = piece
+            self.slots[slot][: piece.size] = piece
             # The first slots are filled while the server makes room for the array.
             if not self.call.wait_until_begun() or not self.call.send(FILLED, slot, offset, piece.size):
                 return
@@ -92,8 +93,8 @@ class Filler(Pieces):
 class Emptier(Pieces):
     """Out of the ring."""
 
-    def __init__(self, call: RingCall, data: NDArray) -> None:
-        super().__init__(call, data)
+    def __init__(self, call: RegionCall, slots: List[NDArray], data: NDArray) -> None:
+        super().__init__(call, slots, data)
         self._given = 0  # slots, to the server
         self._giving = threading.Lock()  # of the first ones
         self._wrong = False
@@ -111,7 +112,7 @@ class Emptier(Pieces):
                 self.call.stop()
                 return
             end = message.offset + message.nbytes
-            self.data[message.offset : end] = self.call.ring.slots[message.slot][: message.nbytes]
+            self.data[message.offset : end] = self.slots[message.slot][: message.nbytes]
             if self._may_give():
                 self.call.send(FREE, message.slot)
             if self._note(message.nbytes, report) >= self.data.size:

@@ -110,6 +110,10 @@ class Region:
         mapped = _mmap()(address, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | _MAP_FIXED, self._file, 0)
         return bool(mapped == address)
 
+    def replace_memory(self, address: int, nbytes: int) -> None:
+        """Maps other memory, of unspecified contents, where the region is mapped: the server sees it no more."""
+        _mmap()(address, nbytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_FIXED, -1, 0)
+
     def fileno(self) -> int:
         """Of the connection, to be polled."""
         return self._socket.fileno()

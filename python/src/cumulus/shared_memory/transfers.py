@@ -1,4 +1,4 @@
-"""Uploads and downloads through rings, and uploads of arrays that lie in regions of their own."""
+"""Uploads and downloads through rings, and of arrays that lie in regions of their own."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from ..arrays import NDArray
 from ..connection import CallScope, Connection, Progress, error_of
 from ..errors import DataLoss
 from ..v1 import shared_memory_pb2, transfer_pb2
+from .memory import Ring
 from .pieces import Emptier, Filler, Pieces
-from .ring_call import RingCall, belongs_to_streams
+from .region import FILLED, FREE
+from .region_call import RegionCall, belongs_to_streams
 from .thread_count import ThreadCount
 
 _MIN_BYTES = 256 << 10  # below, a call of one message is over before the ring's doorbells are
@@ -69,29 +71,82 @@ def _write_through_ring(connection: Connection, spec: transfer_pb2.WriteSpec, da
     if ring is None:
         return None
     request = shared_memory_pb2.WriteSharedRequest(spec=spec, region=ring.region.id)
-    with contextlib.closing(RingCall(connection, ring, _WRITE, request.SerializeToString(), terms.deadline)) as call:
-        filler = Filler(call, data, terms.checksum)
+    with _ring_call(connection, ring, _WRITE, request.SerializeToString(), terms.deadline) as call:
+        filler = Filler(call, ring.slots, data, terms.checksum)
         answer = _move(call, filler, connection.shared_memory.upload_threads, terms)
         return None if answer is None else Written(answer, filler.checksum())
 
 
+@contextlib.contextmanager
+def _ring_call(connection: Connection, ring: Ring, method: str, request: bytes, deadline: float) -> Iterator[RegionCall]:
+    """Gives the ring back at its end."""
+    try:
+        with contextlib.closing(RegionCall(connection, ring, method, request, deadline)) as call:
+            yield call
+    finally:
+        connection.shared_memory.give_back(ring)
+
+
 def download(connection: Connection, name: str, destination: NDArray, terms: Terms) -> bool:
     """Reads a buffer into bytes, uint8 [bytes], of its size; False where it has to come over streams."""
-    ring = connection.shared_memory.take_ring() if destination.size >= _MIN_BYTES else None
+    if destination.size < _MIN_BYTES:
+        return False
+    return _read_into_array(connection, name, destination, terms) or _read_through_ring(connection, name, destination, terms)
+
+
+def _read_into_array(connection: Connection, name: str, destination: NDArray, terms: Terms) -> bool:
+    """Into an array that the server can write to where it lies; False of others."""
+    with connection.shared_memory.arrays.line_of(destination) as line:
+        if line is None:
+            return False
+        request = shared_memory_pb2.ReadSharedRequest(name=name, region=line.region.id).SerializeToString()
+        with contextlib.closing(RegionCall(connection, line, _READ, request, terms.deadline)) as call, CallScope(call):
+            whole = _receive(call, destination.size, terms.progress)
+            if call.result() is None:
+                return False
+            if not whole:
+                line.region.hang_up()
+                raise _too_few()
+            return True
+
+
+def _receive(call: RegionCall, size: int, progress: Optional[Progress]) -> bool:
+    """Lets the server write, and says what has come; False where the call ends before."""
+    came = 0
+    if not call.wait_until_begun() or not call.send(FREE, 0):
+        return False
+    while came < size:
+        message = call.next()
+        if message is None:
+            return False
+        if message.kind != FILLED or message.offset != came or not 0 < message.nbytes <= size - came:
+            call.line.region.hang_up()
+            raise DataLoss("download: the server names bytes that are not next; download it again", cure="download it again")
+        came += message.nbytes
+        if progress is not None:
+            progress(came, size)
+    return True
+
+
+def _read_through_ring(connection: Connection, name: str, destination: NDArray, terms: Terms) -> bool:
+    ring = connection.shared_memory.take_ring()
     if ring is None:
         return False
     request = shared_memory_pb2.ReadSharedRequest(name=name, region=ring.region.id)
-    with contextlib.closing(RingCall(connection, ring, _READ, request.SerializeToString(), terms.deadline)) as call:
-        emptier = Emptier(call, destination)
+    with _ring_call(connection, ring, _READ, request.SerializeToString(), terms.deadline) as call:
+        emptier = Emptier(call, ring.slots, destination)
         if _move(call, emptier, connection.shared_memory.download_threads, terms) is None:
             return False
         if emptier.moved < destination.size:
-            raise DataLoss("download: the server sent fewer bytes than there are; download it again",
-                           cure="download it again")
+            raise _too_few()
         return True
 
 
-def _move(call: RingCall, pieces: Pieces, threads: ThreadCount, terms: Terms) -> Optional[bytes]:
+def _too_few() -> DataLoss:
+    return DataLoss("download: the server sent fewer bytes than there are; download it again", cure="download it again")
+
+
+def _move(call: RegionCall, pieces: Pieces, threads: ThreadCount, terms: Terms) -> Optional[bytes]:
     """What the call answers; None where the array has to go over streams."""
     total = pieces.data.size
     count = threads.choose(total)
@@ -117,7 +172,7 @@ def _move(call: RingCall, pieces: Pieces, threads: ThreadCount, terms: Terms) ->
 
 
 @contextlib.contextmanager
-def _helpers(call: RingCall, pieces: Pieces, count: int) -> Iterator[None]:
+def _helpers(call: RegionCall, pieces: Pieces, count: int) -> Iterator[None]:
     """Threads that move pieces beside the caller's; they have ended at the context's end, the call with them where that is
     by an exception."""
     threads = [threading.Thread(target=pieces.move, name="cumulus-copy", daemon=True) for _ in range(count)]
