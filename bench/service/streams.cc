@@ -4,46 +4,31 @@
 //
 //   cumulusd --listen 127.0.0.1:50651 --listen unix:/tmp/cumulus.socket &
 //   cumulus_streams_bench --tcp 127.0.0.1:50651 --unix unix:/tmp/cumulus.socket
-#include <CLI/CLI.hpp>
 #include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <functional>
-#include <iostream>
+#include <initializer_list>
 #include <memory>
-#include <random>
 #include <span>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include "bench/harness/commit.h"
 #include "bench/service/plain_sockets.h"
+#include "bench/service/turns.h"
 #include "cumulus/client.h"
 #include "proto/process.h"
 
 namespace cumulus::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-struct Arguments {
-  std::size_t mebibytes = 256;
-  int rounds = 9;
+struct Addresses {
   std::string tcp;
   std::string local;
-  std::string json;
 };
-
-template <class T>
-T value_or_throw(absl::StatusOr<T> result, const std::string& what) {
-  if (!result.ok()) throw std::runtime_error(what + ": " + result.status().ToString());
-  return *std::move(result);
-}
 
 Client connect(const std::string& address) {
   ConnectOptions options;
@@ -110,87 +95,66 @@ class ManyClients {
   std::vector<std::unique_ptr<Transfers>> clients_;
 };
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
-
 enum class Way { kUp, kDown };
+constexpr std::size_t kWays = 2;
 
-/// The same both ways.
-struct Subject {
-  std::string name;
-  std::function<void(Way)> run;
-  std::vector<double> seconds[2] = {};
+/// The subjects of a run: of each name one for each way, the one after the other.
+class BothWays {
+ public:
+  void add(const std::string& name, const std::function<void(Way)>& run) {
+    for (const Way way : {Way::kUp, Way::kDown}) subjects_.push_back({name, [run, way] { run(way); }});
+  }
+  std::vector<Subject>& subjects() { return subjects_; }
+
+  std::size_t count() const { return subjects_.size() / kWays; }
+  const std::string& name(std::size_t i) const { return of(i, Way::kUp).name; }
+  double rate(std::size_t i, Way way, std::size_t bytes) const {
+    return of(i, way).gigabytes_per_second(bytes);
+  }
+  /// To the first.
+  double part(std::size_t i, Way way) const { return ratio(of(i, way), of(0, way)); }
+
+ private:
+  const Subject& of(std::size_t i, Way way) const {
+    return subjects_[kWays * i + static_cast<std::size_t>(way)];
+  }
+
+  std::vector<Subject> subjects_;
 };
 
-/// The median, over the rounds, of one subject's rate as a part of another's in the same round.
-double ratio(const Subject& subject, const Subject& other, Way way) {
-  const auto i = static_cast<std::size_t>(way);
-  std::vector<double> ratios;
-  for (std::size_t round = 0; round < subject.seconds[i].size(); ++round)
-    ratios.push_back(other.seconds[i][round] / subject.seconds[i][round]);
-  return median(ratios);
-}
-
-void take_turns(std::vector<Subject>& subjects, int rounds) {
-  for (int round = -1; round < rounds; ++round) {  // the first is not counted
-    for (Subject& subject : subjects) {
-      for (const Way way : {Way::kUp, Way::kDown}) {
-        const Clock::time_point start = Clock::now();
-        subject.run(way);
-        const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-        if (round >= 0) subject.seconds[static_cast<std::size_t>(way)].push_back(seconds);
-      }
-    }
-  }
-}
-
-void write_json(const std::string& path, const std::vector<Subject>& subjects, std::size_t bytes,
-                const std::string& command) {
-  std::ofstream out(path);
-  out << "{\n  \"commit\": \"" << kCommit << "\",\n  \"command\": \"" << command
-      << "\",\n  \"cores\": " << std::thread::hardware_concurrency() << ",\n  \"bytes\": " << bytes
-      << ",\n  \"rows\": [\n";
-  for (const Subject& subject : subjects) {
-    out << "    {\"name\": \"" << subject.name << "\"";
+std::vector<std::string> rows_of(const BothWays& measured, std::size_t bytes) {
+  std::vector<std::string> rows;
+  for (std::size_t i = 0; i < measured.count(); ++i) {
+    std::string& row = rows.emplace_back(json_field("name", measured.name(i)));
     for (const Way way : {Way::kUp, Way::kDown}) {
-      const double seconds = median(subject.seconds[static_cast<std::size_t>(way)]);
       const std::string name = way == Way::kUp ? "up" : "down";
-      out << ", \"" << name << "_gb_s\": " << static_cast<double>(bytes) / 1e9 / seconds << ", \"" << name
-          << "_to_plain\": " << ratio(subject, subjects.front(), way);
+      row += ", " + json_field(name + "_gb_s", measured.rate(i, way, bytes)) + ", " +
+             json_field(name + "_to_plain", measured.part(i, way));
     }
-    out << (&subject != &subjects.back() ? "},\n" : "}\n");
   }
-  out << "  ]\n}\n";
-  if (!out.flush()) throw std::runtime_error("--json: cannot write " + path);
+  return rows;
 }
 
-void print(const std::vector<Subject>& subjects, std::size_t bytes) {
+void print(const BothWays& measured, std::size_t bytes) {
   std::printf("%-26s %8s %8s  of one plain TCP connection: %4s %5s\n", "GB/s", "up", "down", "up", "down");
-  for (const Subject& subject : subjects) {
-    const auto rate = [&](Way way) {
-      return static_cast<double>(bytes) / 1e9 / median(subject.seconds[static_cast<std::size_t>(way)]);
-    };
-    std::printf("%-26s %8.2f %8.2f %33.2f %5.2f\n", subject.name.c_str(), rate(Way::kUp), rate(Way::kDown),
-                ratio(subject, subjects.front(), Way::kUp), ratio(subject, subjects.front(), Way::kDown));
+  for (std::size_t i = 0; i < measured.count(); ++i) {
+    std::printf("%-26s %8.2f %8.2f %33.2f %5.2f\n", measured.name(i).c_str(),
+                measured.rate(i, Way::kUp, bytes), measured.rate(i, Way::kDown, bytes),
+                measured.part(i, Way::kUp), measured.part(i, Way::kDown));
   }
 }
 
-int measure(const Arguments& arguments, const std::string& command) {
+int measure(const TransferArguments& arguments, const Addresses& addresses) {
   const PlainServer plain_server;
   prepare_process();
-  const std::size_t bytes = arguments.mebibytes << 20;
-  std::vector<std::uint8_t> sent(bytes);
-  std::mt19937_64 random(1);
-  std::generate(sent.begin(), sent.end(), [&] { return static_cast<std::uint8_t>(random()); });
+  const std::size_t bytes = arguments.bytes();
+  const std::vector<std::uint8_t> sent = random_bytes(bytes);
   std::vector<std::byte> received(bytes);
-  std::vector<Subject> subjects;
+  BothWays measured;
   std::vector<std::shared_ptr<const void>> kept;
   const auto add = [&](const std::string& name, auto subject, const auto& run) {
     kept.push_back(subject);
-    subjects.push_back({name, [subject, run](Way way) { run(*subject, way); }});
+    measured.add(name, [subject, run](Way way) { run(*subject, way); });
   };
   const auto run_plain = [&](const PlainClient& plain, Way way) {
     way == Way::kUp ? plain.upload(std::as_bytes(std::span(sent))) : plain.download(received);
@@ -213,21 +177,18 @@ int measure(const Arguments& arguments, const std::string& command) {
           });
     }
   };
-  add_transfers("TCP", arguments.tcp, {1, 2, 4, 8});
-  add_transfers("Unix", arguments.local, {1, 2, 4});
+  add_transfers("TCP", addresses.tcp, {1, 2, 4, 8});
+  add_transfers("Unix", addresses.local, {1, 2, 4});
   for (const std::size_t count : {std::size_t{4}, std::size_t{8}}) {
     add(std::to_string(count) + " clients, TCP",
-        std::make_shared<ManyClients>(count, arguments.tcp, sent, received),
+        std::make_shared<ManyClients>(count, addresses.tcp, sent, received),
         [](const ManyClients& clients, Way way) { way == Way::kUp ? clients.upload() : clients.download(); });
   }
   std::fill(received.begin(), received.end(), std::byte{0});
-  take_turns(subjects, arguments.rounds);
-  print(subjects, bytes);
-  const bool verified =
-      std::equal(received.begin(), received.end(), reinterpret_cast<const std::byte*>(sent.data()));
-  std::printf("what came back is %s what was sent\n", verified ? "exactly" : "NOT");
-  if (!arguments.json.empty()) write_json(arguments.json, subjects, bytes, command);
-  return verified ? 0 : 1;
+  take_turns(measured.subjects(), arguments.rounds);
+  print(measured, bytes);
+  write_rows(arguments, json_field("cores", std::thread::hardware_concurrency()), rows_of(measured, bytes));
+  return came_back({received}, sent);
 }
 
 }  // namespace
@@ -236,23 +197,10 @@ int measure(const Arguments& arguments, const std::string& command) {
 int main(int argc, char** argv) {
   CLI::App app{"Measures transfers over several connections to a daemon against plain sockets, in turns.",
                "cumulus_streams_bench"};
-  cumulus::bench::Arguments arguments;
-  app.add_option("--tcp", arguments.tcp, "Where the daemon listens: 127.0.0.1:PORT")->required();
-  app.add_option("--unix", arguments.local, "and: unix:PATH")->required();
-  app.add_option("--size", arguments.mebibytes, "MiB a transfer")
-      ->check(CLI::Range(1, 65536))
-      ->capture_default_str();
-  app.add_option("--rounds", arguments.rounds, "Rounds that count")
-      ->check(CLI::Range(1, 1000))
-      ->capture_default_str();
-  app.add_option("--json", arguments.json, "Write the rows there too")->type_name("FILE");
-  CLI11_PARSE(app, argc, argv);
-  std::string command = "cumulus_streams_bench";
-  for (int i = 1; i < argc; ++i) command += std::string(" ") + argv[i];
-  try {
-    return cumulus::bench::measure(arguments, command);
-  } catch (const std::exception& error) {
-    std::cerr << "cumulus_streams_bench: " << error.what() << "\n";
-    return 1;
-  }
+  cumulus::bench::Addresses addresses;
+  app.add_option("--tcp", addresses.tcp, "Where the daemon listens: 127.0.0.1:PORT")->required();
+  app.add_option("--unix", addresses.local, "and: unix:PATH")->required();
+  cumulus::bench::TransferArguments arguments;
+  return cumulus::bench::run_program(app, argc, argv, arguments,
+                                     [&] { return cumulus::bench::measure(arguments, addresses); });
 }

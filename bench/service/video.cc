@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "bench/service/bare_stream.h"
+#include "bench/service/turns.h"
 #include "cumulus/client.h"
 #include "cumulus/sampling_table.h"
 #include "server/runtime/transfer/transfer_service.h"
@@ -36,12 +37,6 @@ struct Arguments {
   int in_flight = 3;
   int rounds = 3;
 };
-
-template <class T>
-T value_or_throw(absl::StatusOr<T> result, const std::string& what) {
-  if (!result.ok()) throw std::runtime_error(what + ": " + result.status().ToString());
-  return *std::move(result);
-}
 
 /// A frame of finite half floats that are not negative.
 class Frame {

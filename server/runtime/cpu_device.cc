@@ -1,5 +1,8 @@
+#include <oneapi/tbb/scalable_allocator.h>
+
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <new>
@@ -34,9 +37,19 @@ class CpuLane final : public Lane {
   Clock::time_point end_;
 };
 
+/// The allocator keeps blocks below 64 MiB that come back, and gives larger ones to the system, which takes
+/// longer to clear new pages than an upload to fill them. All are kept, as far as what is in use and kept is
+/// within `limit_bytes`, and until the process is idle.
+void keep_large_blocks(std::size_t limit_bytes) {
+  constexpr std::size_t kGivenBack = std::size_t{64} << 20;
+  scalable_allocation_mode(TBBMALLOC_SET_HUGE_SIZE_THRESHOLD, static_cast<std::intptr_t>(kGivenBack));
+  scalable_allocation_mode(TBBMALLOC_SET_SOFT_HEAP_LIMIT, static_cast<std::intptr_t>(limit_bytes));
+}
+
 class CpuDevice final : public Device {
  public:
   explicit CpuDevice(const CpuDeviceOptions& options) : Device("cpu", cpu_model(), options.budget_bytes) {
+    keep_large_blocks(options.budget_bytes);
     for (int i = 0; i < options.lanes; ++i) {
       lanes_.push_back(
           std::make_unique<CpuLane>(CpuExecutor(options.threads), allocate_host(options.landing_bytes)));

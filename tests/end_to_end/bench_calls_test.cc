@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "cumulus/v1/operations.grpc.pb.h"
 #include "tests/end_to_end/program.h"
@@ -84,9 +85,10 @@ TEST(BenchCalls, PutsWhatOneWaitsForBesideItsLimit) {
   google::protobuf::Struct report;
   ASSERT_TRUE(google::protobuf::util::JsonStringToMessage(bench.output, &report).ok()) << bench.output;
   const auto& rows = report.fields().at("rows").list_value().values();
-  ASSERT_EQ(rows.size(), 8);
+  std::vector<std::string> whats;
   for (const auto& row : rows) {
     const auto& fields = row.struct_value().fields();
+    whats.push_back(fields.at("what").string_value());
     EXPECT_FALSE(fields.at("limit").string_value().empty());
     const double seconds = fields.at("seconds").number_value();
     const double least = fields.at("limit_seconds").number_value();
@@ -94,8 +96,26 @@ TEST(BenchCalls, PutsWhatOneWaitsForBesideItsLimit) {
     EXPECT_GT(least, 0) << fields.at("what").string_value();
     EXPECT_NEAR(fields.at("times_limit").number_value(), seconds / least, seconds / least * 1e-3);
   }
+  EXPECT_EQ(
+      whats,
+      (std::vector<std::string>{
+          "upload 4 MiB", "download 4 MiB", "upload 4 MiB, one connection", "download 4 MiB, one connection",
+          "upload 4 MiB, four connections", "download 4 MiB, four connections",
+          "upload a shared array of 4 MiB", "download 4 MiB into a shared array", "a small call, median",
+          "a small call among those of 64 callers, one a turn", "five small operations, one call",
+          "the same, five calls", "files and transfers of a blur, 4 MiB to a new file",
+          "files and transfers of a blur, 4 MiB to a file that is there"}));
   EXPECT_EQ(report.fields().at("device").struct_value().fields().at("name").string_value(), "cpu");
   EXPECT_EQ(run_cumulus({"bench", "--limits", "--concurrency", "1"}).exit_code, 2);
+}
+
+TEST(BenchCalls, HasNoRowsOfSharedMemoryWhereThereIsNone) {
+  const Daemon daemon({"--shared-memory-socket", "off"});
+  const Ended bench = run_cumulus(
+      {"--server", daemon.address(), "--json", "bench", "--limits", "--size", "64", "--repeat", "1"});
+  ASSERT_EQ(bench.exit_code, 0) << bench.errors;
+  EXPECT_EQ(bench.output.find("shared array"), std::string::npos) << bench.output;
+  EXPECT_NE(bench.output.find("four connections"), std::string::npos) << bench.output;
 }
 
 TEST(BenchCalls, ANumberThatIsNoneIsRefused) {

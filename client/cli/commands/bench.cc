@@ -133,8 +133,9 @@ void add_bench_command(CommandLine& line) {
       ->type_name("N");
   CLI::Option* limits = bench.add_flag(
       "--limits", options->limits,
-      "Measure what one waits for beside what this machine can do at best: transfers beside a plain socket, "
-      "small calls beside a bare gRPC server, five operations in one call, a blur's files in TMPDIR");
+      "Measure what one waits for beside what this machine can do at best: transfers beside plain sockets, "
+      "or a copy where memory is shared, small calls beside a bare gRPC server, five operations in one call, "
+      "a blur's files in TMPDIR");
   constexpr std::size_t kMostRows = 16;
   add_list(
       bench, "--concurrency", options->calls.callers, kMostRows, whole_number_within(1, 1024),

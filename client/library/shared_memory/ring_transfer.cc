@@ -24,6 +24,10 @@ absl::Status over_before() { return absl::CancelledError("the call ended before 
 /// Of this process, rather than one that the call's end says better.
 bool is_own_failure(const absl::Status& status) { return !status.ok() && !absl::IsCancelled(status); }
 
+int choose(ConnectionCount& threads, int wanted, std::size_t bytes) {
+  return wanted > 0 ? wanted : threads.choose(bytes);
+}
+
 /// The call's own terms: its deadline has room for the array.
 CallOptions options_for(Connection& connection, const CallOptions& options, std::size_t bytes) {
   CallOptions result = options;
@@ -140,8 +144,8 @@ std::optional<absl::StatusOr<Uploaded>> write_through_ring(Connection& connectio
   if (call == nullptr) return std::nullopt;
   ConnectionCount& threads = connection.shared_memory().upload_threads();
   const absl::Time start = absl::Now();
-  TransferParts parts(split_transfer(bytes.size(), threads.choose(bytes.size())), options.call.cancellation,
-                      options.progress);
+  TransferParts parts(split_transfer(bytes.size(), choose(threads, options.connections, bytes.size())),
+                      options.call.cancellation, options.progress);
   const CancellationScope scope(parts.stop(), [call] { call->abandon(); });
   SlotFiller filler(*call, bytes, checksum);
   v1::WriteSharedRequest request;
@@ -172,8 +176,9 @@ std::optional<absl::Status> read_through_ring(Connection& connection, const Call
   if (call == nullptr) return std::nullopt;
   ConnectionCount& threads = connection.shared_memory().download_threads();
   const absl::Time start = absl::Now();
-  TransferParts parts(split_transfer(destination.size(), threads.choose(destination.size())),
-                      options.call.cancellation, options.progress, options.arrived);
+  TransferParts parts(
+      split_transfer(destination.size(), choose(threads, options.connections, destination.size())),
+      options.call.cancellation, options.progress, options.arrived);
   const CancellationScope scope(parts.stop(), [call] { call->abandon(); });
   SlotEmptier emptier(*call, destination);
   v1::ReadSharedRequest request;

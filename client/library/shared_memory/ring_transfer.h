@@ -15,7 +15,7 @@
 namespace cumulus {
 
 /// As write_buffer, through memory that client and server share; empty where the array has to go over
-/// streams.
+/// streams. `options.connections` is the number of threads that copy; 0: by what has helped before.
 std::optional<absl::StatusOr<Uploaded>> write_through_ring(Connection& connection, const CallContext& context,
                                                            const v1::WriteSpec& spec,
                                                            std::span<const std::byte> bytes,

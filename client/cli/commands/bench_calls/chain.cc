@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/app/bench_rows.h"
+#include "cli/commands/bench_calls/limit_rows.h"
 #include "cumulus/pipeline.h"
 #include "cumulus/recursive_filter.h"
 #include "cumulus/sampling_table.h"
@@ -104,11 +105,6 @@ struct Subject {
   std::vector<absl::Duration> whole = {};
   std::vector<absl::Duration> kernels = {};
 };
-
-absl::Duration median(std::vector<absl::Duration> times) {
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
 
 absl::Status take_turns(std::vector<Subject>& subjects, int rounds) {
   for (int round = -rounds / 10 - 1; round < rounds; ++round) {  // those below 0 warm up

@@ -1,19 +1,14 @@
 #include "cli/commands/bench_calls/limits.h"
 
 #include <absl/strings/str_cat.h>
-#include <absl/time/clock.h>
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdio>
-#include <functional>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cli/app/bench_rows.h"
@@ -21,7 +16,8 @@
 #include "cli/batch/manifest.h"
 #include "cli/commands/bench_calls/chain.h"
 #include "cli/commands/bench_calls/compare.h"
-#include "cli/commands/bench_calls/plain_socket.h"
+#include "cli/commands/bench_calls/limit_rows.h"
+#include "cli/commands/bench_calls/limit_transfers.h"
 #include "cli/files/input.h"
 #include "cli/files/npy.h"
 #include "cli/files/output.h"
@@ -30,80 +26,6 @@
 namespace cumulus::cli {
 namespace {
 
-using Measured = absl::StatusOr<absl::Duration>;
-using Measure = std::function<Measured()>;
-
-Report row(const std::string& what, absl::Duration time, const std::string& limit, absl::Duration least) {
-  Report report;
-  report.add("what", what);
-  report.add("seconds", absl::ToDoubleSeconds(time));
-  report.add("limit", limit);
-  report.add("limit_seconds", absl::ToDoubleSeconds(least));
-  report.add("times_limit", absl::FDivDuration(time, least));
-  return report;
-}
-
-absl::Duration median(std::vector<absl::Duration> times) {
-  std::sort(times.begin(), times.end());
-  return times[times.size() / 2];
-}
-
-/// The medians of both, which take turns, so that what else the machine does meets both. A first turn warms
-/// up.
-absl::StatusOr<std::pair<absl::Duration, absl::Duration>> in_turns(int repeat, const Measure& ours,
-                                                                   const Measure& limit) {
-  std::vector<absl::Duration> times;
-  std::vector<absl::Duration> least;
-  for (int i = -1; i < repeat; ++i) {
-    for (const auto& [measure, taken] : {std::pair(&ours, &times), std::pair(&limit, &least)}) {
-      const Measured time = (*measure)();
-      if (!time.ok()) return time.status();
-      if (i >= 0) taken->push_back(*time);
-    }
-  }
-  return std::pair(median(times), median(least));
-}
-
-template <class Call>
-Measured timed(const Call& call) {
-  const absl::Time start = absl::Now();
-  if (const absl::Status status = call(); !status.ok()) return status;
-  return absl::Now() - start;
-}
-
-absl::Status add_transfers(Job& job, const LimitOptions& options, std::vector<Report>& rows) {
-  const absl::StatusOr<Session> session = job.open_session();
-  if (!session.ok()) return session.status();
-  const absl::StatusOr<Array> image = bench_image(options.size);
-  if (!image.ok()) return image.status();
-  absl::StatusOr<Array> back = Array::allocate(image->type(), image->shape());
-  if (!back.ok()) return back.status();
-  UploadOptions up;
-  up.call = job.call();
-  DownloadOptions down;
-  down.call = job.call();
-  std::optional<Buffer> buffer;
-  const Measure upload = [&] {
-    return timed([&] {
-      absl::StatusOr<Buffer> uploaded = session->upload(image->view(), up);
-      if (!uploaded.ok()) return uploaded.status();
-      buffer = *std::move(uploaded);
-      return absl::OkStatus();
-    });
-  };
-  const Measure download = [&] {
-    return timed([&] { return session->download(*buffer, back->mutable_bytes(), down); });
-  };
-  const Measure socket = [&] { return move_through_socket(image->bytes()); };
-  const std::string megabytes = absl::StrCat(image->bytes().size() >> 20, " MiB");
-  for (const auto& [what, measure] : {std::pair("upload ", &upload), std::pair("download ", &download)}) {
-    const auto times = in_turns(options.repeat, *measure, socket);
-    if (!times.ok()) return times.status();
-    rows.push_back(row(what + megabytes, times->first, "a plain Unix socket", times->second));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status add_calls(Job& job, const LimitOptions& options, std::vector<Report>& rows) {
   CompareOptions compare;
   compare.callers = {1, 64};
@@ -111,10 +33,11 @@ absl::Status add_calls(Job& job, const LimitOptions& options, std::vector<Report
   absl::StatusOr<std::vector<ComparedCalls>> compared = run_beside_bare(job, compare);
   if (!compared.ok()) return compared.status();
   ComparedCalls& alone = compared->front();
-  rows.push_back(row("a small call, median", absl::Seconds(alone.server.quantile(0.5)),
-                     "a bare gRPC server with the same messages", absl::Seconds(alone.bare.quantile(0.5))));
+  rows.push_back(limit_row("a small call, median", absl::Seconds(alone.server.quantile(0.5)),
+                           "a bare gRPC server with the same messages",
+                           absl::Seconds(alone.bare.quantile(0.5))));
   const ComparedCalls& many = compared->back();
-  rows.push_back(row(
+  rows.push_back(limit_row(
       "a small call among those of 64 callers, one a turn", absl::Seconds(1 / many.server.calls_per_second()),
       "a bare gRPC server with the same messages", absl::Seconds(1 / many.bare.calls_per_second())));
   return absl::OkStatus();
@@ -128,10 +51,10 @@ absl::Status add_chain(Job& job, const LimitOptions& options, std::vector<Report
   if (!times.ok()) return times.status();
   const absl::Duration overhead = times->one_filter.whole - times->one_filter.kernels;
   const std::string limit = "the kernels, and what one call takes besides";
-  rows.push_back(row("five small operations, one call", times->one_call.whole, limit,
-                     times->one_call.kernels + overhead));
-  rows.push_back(
-      row("the same, five calls", times->five_calls.whole, limit, times->five_calls.kernels + overhead));
+  rows.push_back(limit_row("five small operations, one call", times->one_call.whole, limit,
+                           times->one_call.kernels + overhead));
+  rows.push_back(limit_row("the same, five calls", times->five_calls.whole, limit,
+                           times->five_calls.kernels + overhead));
   return absl::OkStatus();
 }
 
@@ -196,9 +119,9 @@ absl::Status add_files(const Job& job, const LimitOptions& options, std::vector<
           return copy_file(from, copy, memory->mutable_bytes());
         });
     if (!times.ok()) return times.status();
-    rows.push_back(row(absl::StrCat("files and transfers of a blur, ", megabytes, " to ",
-                                    anew ? "a new file" : "a file that is there"),
-                       times->first, "reading and writing these files", times->second));
+    rows.push_back(limit_row(absl::StrCat("files and transfers of a blur, ", megabytes, " to ",
+                                          anew ? "a new file" : "a file that is there"),
+                             times->first, "reading and writing these files", times->second));
   }
   return absl::OkStatus();
 }
@@ -207,7 +130,7 @@ absl::Status add_files(const Job& job, const LimitOptions& options, std::vector<
 
 absl::Status measure_limits(Job& job, const LimitOptions& options) {
   std::vector<Report> rows;
-  absl::Status added = add_transfers(job, options, rows);
+  absl::Status added = add_transfer_limits(job, options, rows);
   if (added.ok()) added = add_calls(job, options, rows);
   if (added.ok()) added = add_chain(job, options, rows);
   if (added.ok()) added = add_files(job, options, rows);

@@ -14,8 +14,9 @@ struct LimitOptions {
 };
 
 /// Adds to the report what users wait for, each beside what this machine could do at best in the same run:
-/// transfers beside a plain socket, small calls beside a bare gRPC server, five operations in one call beside
-/// their kernels and one call's overhead, a command's files and transfers beside reading and writing alone.
+/// transfers beside plain sockets and a memcpy, small calls beside a bare gRPC server, five operations in one
+/// call beside their kernels and one call's overhead, a command's files and transfers beside reading and
+/// writing alone.
 absl::Status measure_limits(Job& job, const LimitOptions& options);
 
 }  // namespace cumulus::cli

@@ -7,10 +7,13 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <thread>
 #include <vector>
+
+#include "cli/files/shares.h"
 
 namespace cumulus::cli {
 namespace {
@@ -36,21 +39,46 @@ bool send(int socket, std::span<const std::byte> bytes) {
   return true;
 }
 
+/// One connection within this process.
+class SocketPair {
+ public:
+  SocketPair() : open_(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends_.data()) == 0) {}
+  SocketPair(const SocketPair&) = delete;
+  SocketPair& operator=(const SocketPair&) = delete;
+  ~SocketPair() {
+    if (!open_) return;
+    for (const int end : ends_) ::close(end);
+  }
+
+  bool open() const { return open_; }
+  bool move(std::span<const std::byte> bytes) const {
+    bool received = false;
+    std::thread receiver([&] { received = receive(ends_[1], bytes.size()); });
+    const bool sent = send(ends_[0], bytes);
+    ::shutdown(ends_[0], SHUT_WR);
+    receiver.join();
+    return sent && received;
+  }
+
+ private:
+  std::array<int, 2> ends_{};
+  const bool open_;
+};
+
 }  // namespace
 
-absl::StatusOr<absl::Duration> move_through_socket(std::span<const std::byte> bytes) {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0)
+absl::StatusOr<absl::Duration> move_through_sockets(std::span<const std::byte> bytes, int sockets) {
+  const auto count = static_cast<std::size_t>(sockets);
+  std::vector<SocketPair> pairs(count);
+  if (!std::all_of(pairs.begin(), pairs.end(), [](const SocketPair& pair) { return pair.open(); }))
     return absl::InternalError(absl::StrCat("no sockets to compare with: ", std::strerror(errno)));
+  std::atomic<bool> moved = true;
   const absl::Time start = absl::Now();
-  bool received = false;
-  std::thread receiver([&] { received = receive(ends[1], bytes.size()); });
-  const bool sent = send(ends[0], bytes);
-  ::shutdown(ends[0], SHUT_WR);
-  receiver.join();
+  for_each_share(count, bytes.size(), [&](std::size_t share, std::size_t begin, std::size_t end) {
+    if (!pairs[share].move(bytes.subspan(begin, end - begin))) moved = false;
+  });
   const absl::Duration took = absl::Now() - start;
-  for (const int end : ends) ::close(end);
-  if (!sent || !received) return absl::InternalError("a plain socket failed");
+  if (!moved) return absl::InternalError("a plain socket failed");
   return took;
 }
 

@@ -1,0 +1,43 @@
+#include "bench/service/local_server.h"
+
+#include <utility>
+
+#include "bench/service/turns.h"
+#include "server/runtime/configuration.h"
+#include "server/runtime/open_devices.h"
+
+namespace cumulus::bench {
+namespace {
+
+server::Runtime open_runtime(const std::string& backend) {
+  server::Configuration settings = server::default_configuration();
+  settings.listen = {"127.0.0.1:0"};
+  settings.devices.backend = backend == "cpu"    ? server::Backend::kCpu
+                             : backend == "cuda" ? server::Backend::kCuda
+                                                 : server::Backend::kAuto;
+  settings.shutdown.lame_duck = absl::ZeroDuration();
+  auto devices = value_or_throw(server::open_devices(settings), "devices");
+  return {settings, std::move(devices)};
+}
+
+}  // namespace
+
+LocalServer::LocalServer(const std::string& backend,
+                         const std::shared_ptr<server::Certificates>& certificates)
+    : runtime_(open_runtime(backend)),
+      sessions_(runtime_),
+      transfer_(runtime_),
+      socket_(value_or_throw(server::SharedMemorySocket::start(runtime_), "shared memory")),
+      shared_(runtime_, transfer_, socket_.get()),
+      capabilities_(runtime_, socket_->address()),
+      lifecycle_(
+          value_or_throw(server::ServerLifecycle::start(runtime_.configuration,
+                                                        {&sessions_, &transfer_, &shared_, &capabilities_},
+                                                        {nullptr, certificates}),
+                         "server")) {}
+
+LocalServer::~LocalServer() { lifecycle_.drain(runtime_.configuration.shutdown, runtime_); }
+
+std::string LocalServer::description() const { return device().name() + ": " + device().model(); }
+
+}  // namespace cumulus::bench

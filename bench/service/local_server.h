@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "server/runtime/lifecycle.h"
+#include "server/runtime/runtime.h"
+#include "server/runtime/shared_memory/service.h"
+#include "server/runtime/shared_memory/socket.h"
+#include "server/runtime/transfer/transfer_service.h"
+#include "server/services/server_service.h"
+#include "server/services/sessions_service.h"
+
+namespace cumulus::bench {
+
+/// A server without operations, in this process and reached over loopback TCP.
+class LocalServer {
+ public:
+  /// `backend`: cpu, cuda, or auto. With TLS where there are certificates. Throws std::runtime_error.
+  explicit LocalServer(const std::string& backend,
+                       const std::shared_ptr<server::Certificates>& certificates = nullptr);
+  ~LocalServer();
+  LocalServer(const LocalServer&) = delete;
+  LocalServer& operator=(const LocalServer&) = delete;
+
+  const std::string& address() const { return lifecycle_.addresses().front(); }
+  server::Device& device() const { return *runtime_.devices.front().device; }
+  /// Its device, in words.
+  std::string description() const;
+
+ private:
+  server::Runtime runtime_;
+  server::SessionsService sessions_;
+  server::TransferService transfer_;
+  const std::unique_ptr<server::SharedMemorySocket> socket_;
+  server::SharedMemoryService shared_;
+  server::ServerService capabilities_;
+  server::ServerLifecycle lifecycle_;
+};
+
+}  // namespace cumulus::bench
