@@ -39,8 +39,10 @@ std::vector<std::uint64_t> small_table(std::uint32_t layers = 1) {
   return words;
 }
 
+/// Into a file of the test's own: others run at the same time.
 std::string write(const std::vector<std::uint64_t>& words, std::size_t size) {
-  const std::string path = testing::TempDir() + "/table_file_test.cst";
+  const std::string test = testing::UnitTest::GetInstance()->current_test_info()->name();
+  const std::string path = testing::TempDir() + "/table_file_test." + test + ".cst";
   std::ofstream(path, std::ios::binary)
       .write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(size));
   return path;
