@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -11,6 +12,7 @@
 #include <cstring>
 #include <fstream>
 #include <future>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -18,6 +20,7 @@
 #include "cumulus/v1/transfer.grpc.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/services/sessions_service.h"
+#include "tests/support/http2_frames.h"
 #include "tests/support/staged_device.h"
 #include "tests/support/status_details.h"
 #include "tests/support/temporary_folder.h"
@@ -52,6 +55,52 @@ int health_of(const std::string& address, const std::string& service) {
   if (!status.ok() || !response.DumpToSingleSlice(&bytes).ok() || bytes.size() != 2) return -1;
   return bytes.begin()[1];
 }
+
+/// An HTTP/2 connection without calls, which hears what the server says to all.
+class SilentConnection {
+ public:
+  explicit SilentConnection(const std::string& path) : socket_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    sockaddr_un name{};
+    name.sun_family = AF_UNIX;
+    path.copy(name.sun_path, sizeof(name.sun_path) - 1);
+    EXPECT_EQ(::connect(socket_, reinterpret_cast<const sockaddr*>(&name), sizeof(name)), 0);
+    const std::string start = http2::kPreface + http2::frame(http2::kSettings, 0, 0, "");
+    EXPECT_EQ(::send(socket_, start.data(), start.size(), MSG_NOSIGNAL), static_cast<ssize_t>(start.size()));
+  }
+  SilentConnection(const SilentConnection&) = delete;
+  ~SilentConnection() { ::close(socket_); }
+
+  /// The error that a GOAWAY within `limit` names, 0 for none; nullopt where no GOAWAY comes.
+  std::optional<int> goaway(std::chrono::milliseconds limit) {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (std::chrono::steady_clock::now() < end) {
+      while (heard_.size() >= kHead && heard_.size() >= kHead + size_of_frame()) {
+        const std::string contents = heard_.substr(kHead, size_of_frame());
+        const char type = heard_[3];
+        heard_.erase(0, kHead + contents.size());
+        if (type == http2::kGoAway) return contents[7];  // the last byte of the error, after the last stream
+      }
+      pollfd entry{socket_, POLLIN, 0};
+      std::string bytes(4096, '\0');
+      if (::poll(&entry, 1, 10) <= 0) continue;
+      const ssize_t count = ::recv(socket_, bytes.data(), bytes.size(), 0);
+      if (count <= 0) return std::nullopt;
+      heard_.append(bytes, 0, static_cast<std::size_t>(count));
+    }
+    return std::nullopt;
+  }
+
+ private:
+  static constexpr std::size_t kHead = 9;
+
+  std::size_t size_of_frame() const {
+    const auto byte = [&](std::size_t i) { return std::size_t{static_cast<unsigned char>(heard_[i])}; };
+    return byte(0) << 16 | byte(1) << 8 | byte(2);
+  }
+
+  const int socket_;
+  std::string heard_;
+};
 
 class Lifecycle : public ::testing::Test {
  protected:
@@ -213,6 +262,22 @@ TEST_F(Lifecycle, NothingNewBeginsWhileSessionsComeToTheirEnd) {
   grpc::ClientContext last;
   EXPECT_TRUE(stub->DeleteSession(&last, remove, &empty).ok());
   EXPECT_EQ(drained.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+}
+
+TEST_F(Lifecycle, ConnectionsAreToldThatTheServerGoesOnceItsSessionsHaveEnded) {
+  auto lifecycle = start({"unix:" + socket_path()});
+  ASSERT_TRUE(lifecycle.ok()) << lifecycle.status();
+  const auto session =
+      runtime_.sessions.create_session({"old", &runtime_.devices.front(), absl::Minutes(1), 4096});
+  ASSERT_TRUE(session.ok());
+  SilentConnection connection(socket_path());
+  auto drained = std::async(std::launch::async, [&] {
+    lifecycle->drain({absl::ZeroDuration(), absl::Minutes(1), absl::Seconds(2)}, runtime_);
+  });
+  while (runtime_.drain.admits().ok()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  EXPECT_EQ(connection.goaway(std::chrono::milliseconds(200)), std::nullopt) << "a session may go on";
+  EXPECT_TRUE(runtime_.sessions.delete_session((*session)->name, {}).ok());
+  EXPECT_EQ(connection.goaway(std::chrono::seconds(20)), 0);
 }
 
 TEST_F(Lifecycle, AWatchEndsWithTheDrainAndSaysWhy) {

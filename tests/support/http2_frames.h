@@ -10,6 +10,7 @@ constexpr char kData = 0;
 constexpr char kHeaders = 1;
 constexpr char kResetStream = 3;
 constexpr char kSettings = 4;
+constexpr char kGoAway = 7;
 constexpr char kContinuation = 9;
 constexpr char kEndHeaders = 4;
 inline const std::string kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
