@@ -236,7 +236,8 @@ def test_pieces_that_cannot_be_are_refused(wrong):
     with FakeSharer() as server, cumulus.connect(server.address) as c:
         array = resident(server, c)
         server.say = say
-        with pytest.raises(cumulus.DataLoss, match="bytes that are not there"):
+        # The call's answer may be seen before the piece: then bytes are missing.
+        with pytest.raises(cumulus.DataLoss, match="bytes that are not there|fewer bytes than there are"):
             array.numpy()
 
 
