@@ -22,6 +22,12 @@ server::Runtime open_runtime(const std::string& backend) {
 
 }  // namespace
 
+void add_backend_option(CLI::App& app, std::string& backend) {
+  app.add_option("--backend", backend, "cpu, cuda or auto")
+      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
+      ->capture_default_str();
+}
+
 LocalServer::LocalServer(const std::string& backend,
                          const std::shared_ptr<server::Certificates>& certificates)
     : runtime_(open_runtime(backend)),

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <CLI/CLI.hpp>
 #include <memory>
 #include <string>
 
@@ -12,6 +13,9 @@
 #include "server/services/sessions_service.h"
 
 namespace cumulus::bench {
+
+/// --backend, of a program that has a LocalServer.
+void add_backend_option(CLI::App& app, std::string& backend);
 
 /// A server without operations, in this process and reached over loopback TCP.
 class LocalServer {

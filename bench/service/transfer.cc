@@ -171,9 +171,7 @@ int main(int argc, char** argv) {
   CLI::App app{"Measures uploads and downloads against a bare gRPC stream, in one interleaved run.",
                "cumulus_transfer_bench"};
   std::string backend = "auto";
-  app.add_option("--backend", backend, "cpu, cuda or auto")
-      ->check(CLI::IsMember({"cpu", "cuda", "auto"}))
-      ->capture_default_str();
+  cumulus::bench::add_backend_option(app, backend);
   cumulus::bench::TransferArguments arguments;
   return cumulus::bench::run_program(app, argc, argv, arguments,
                                      [&] { return cumulus::bench::measure(arguments, backend); });
