@@ -241,6 +241,7 @@ void OperationCall::submit_to(E& executor, Lane& lane) {
   const Outputs<E::kSpace> outputs = place_outputs<E>();
   upload_time_ = absl::Now() - submit_time_;
   lane.mark_compute_begin();
+  fault_in_kernel_if_due(executor);
   run_->run(executor, inputs, outputs, lane.landing().data());
   lane.mark_compute_end();
   if (!run_->sized_by_its_run()) download_outputs(executor, lane);

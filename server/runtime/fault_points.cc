@@ -10,6 +10,8 @@
 #include <atomic>
 #include <csignal>
 #include <cstdint>
+
+#include "kernels/core/faulting_kernel.h"
 #endif
 
 namespace cumulus::server {
@@ -60,6 +62,10 @@ void slow_down_device() {
 void kill_worker_if_due() {
   if (fault_due(FaultPoint::KILL_WORKER)) ::kill(::getpid(), SIGKILL);
 }
+
+void fault_in_kernel_if_due(CudaExecutor& executor) {
+  if (fault_due(FaultPoint::FAULTING_KERNEL)) launch_faulting_kernel(executor);
+}
 #else
 absl::Status set_fault_points(const config::v1::ServerConfig& config) {
   if (config.fault_points().empty()) return absl::OkStatus();
@@ -70,6 +76,7 @@ absl::Status set_fault_points(const config::v1::ServerConfig& config) {
 bool fault_due(FaultPoint::Place /*place*/) { return false; }
 void slow_down_device() {}
 void kill_worker_if_due() {}
+void fault_in_kernel_if_due(CudaExecutor& /*executor*/) {}
 #endif
 
 }  // namespace cumulus::server

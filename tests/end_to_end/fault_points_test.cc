@@ -5,11 +5,13 @@
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "cumulus/client.h"
 #include "cumulus/errors.h"
 #include "cumulus/summed_area_table.h"
+#include "kernels/core/cuda_executor.h"
 #include "tests/end_to_end/program.h"
 #include "tests/support/process_tree.h"
 
@@ -116,26 +118,66 @@ TEST_F(FaultPoints, AStickyErrorIsToldAndBringsANewWorker) {
   EXPECT_TRUE(client_->create_session().ok());
 }
 
-class NightlyFaults : public FaultPoints {};
+class FaultTimes : public FaultPoints {
+ protected:
+  /// Of the fault `place` in the second call: the health, the worker's end and the next worker.
+  void expect_kept(const std::string& place, const std::vector<std::string>& flags) {
+    start("fault_points { place: " + place + " nth: 2 }", flags);
+    const pid_t first = worker();
+    const Session own = session();
+    const auto image = upload(own);
+    ASSERT_TRUE(image.ok()) << image.status();
+    ASSERT_TRUE(own.run(filter_box(*image, {1})).ok());
+    const absl::Status fault = own.run(filter_box(*image, {1})).status();
+    EXPECT_EQ(error_reason(fault), "DEVICE_FAULT") << fault;
+    EXPECT_LT(time_until([&] { return health() != Health::kServing; }), absl::Milliseconds(100));
+    EXPECT_LT(time_until([&] { return worker() != first; }), absl::Seconds(2));
+    EXPECT_LT(time_until([&] { return health() == Health::kServing; }), absl::Seconds(5));
+    EXPECT_NE(client_->create_session().value().instance(), own.instance());
+  }
 
-TEST_F(NightlyFaults, OfADeviceKeepTheirTimes) {
-  start("fault_points { place: STICKY_ERROR nth: 2 }", {"--supervise"});
-  const pid_t first = worker();
+ private:
+  Health health() const { return client_->health().value_or(Health::kNotServing); }
+};
+
+class NightlyFaults : public FaultTimes {};
+
+TEST_F(NightlyFaults, OfADeviceKeepTheirTimes) { expect_kept("STICKY_ERROR", {"--supervise"}); }
+
+class FaultingKernelCuda : public FaultTimes {
+ protected:
+  void SetUp() override {
+    FaultTimes::SetUp();
+    if (!IsSkipped() && cuda_device_count() == 0)
+      GTEST_SKIP() << "no GPU here: " << cuda_unavailable_reason();
+  }
+  const std::vector<std::string> flags_ = {"--supervise", "--backend", "cuda"};
+};
+
+TEST_F(FaultingKernelCuda, KeepsItsTimes) { expect_kept("FAULTING_KERNEL", flags_); }
+
+TEST_F(FaultingKernelCuda, EndsAllThatIsInFlight) {
+  start("fault_points { place: FAULTING_KERNEL nth: 40 }", flags_);
   const Session own = session();
   const auto image = upload(own);
-  ASSERT_TRUE(image.ok() && own.run(filter_box(*image, {1})).ok());
-  EXPECT_EQ(error_reason(own.run(filter_box(*image, {1})).status()), "DEVICE_FAULT");
-  EXPECT_LT(time_until([&] {
-              const absl::StatusOr<Health> health = client_->health();
-              return !health.ok() || *health == Health::kNotServing;
-            }),
-            absl::Milliseconds(100));
-  EXPECT_LT(time_until([&] { return worker() != first; }), absl::Seconds(2));
-  EXPECT_LT(time_until([&] {
-              const absl::StatusOr<Health> health = client_->health();
-              return health.ok() && *health == Health::kServing;
-            }),
-            absl::Seconds(5));
+  ASSERT_TRUE(image.ok()) << image.status();
+  std::vector<absl::Status> ends(8);
+  std::vector<std::thread> callers;
+  for (absl::Status& end : ends) {
+    callers.emplace_back([&] {
+      while (end.ok()) end = own.run(filter_box(*image, {1})).status();
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  std::size_t faults = 0;
+  for (const absl::Status& end : ends) {
+    const std::string reason = error_reason(end);
+    // Who was between two calls meets a worker that has ended, or the next one.
+    EXPECT_TRUE(reason == "DEVICE_FAULT" || reason == "INSTANCE_RESTARTED" || absl::IsUnavailable(end))
+        << end;
+    if (reason == "DEVICE_FAULT") ++faults;
+  }
+  EXPECT_GE(faults, 1U);
 }
 
 TEST(FaultPointsOfARelease, AreRefused) {

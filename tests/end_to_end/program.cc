@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -93,8 +94,9 @@ Ended run_cumulus(const std::vector<std::string>& arguments, const Environment& 
 
 Daemon::Daemon(std::vector<std::string> arguments, const fs::path& program) {
   const std::string port_file = folder_ / "address";
-  arguments.insert(arguments.end(),
-                   {"--listen", "127.0.0.1:0", "--port-file", port_file, "--backend", "cpu"});
+  arguments.insert(arguments.end(), {"--listen", "127.0.0.1:0", "--port-file", port_file});
+  if (std::find(arguments.begin(), arguments.end(), "--backend") == arguments.end())
+    arguments.insert(arguments.end(), {"--backend", "cpu"});
   program_ = std::make_unique<Program>(program, arguments);
   while (addresses_.empty()) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));

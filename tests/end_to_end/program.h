@@ -50,7 +50,8 @@ class Program {
 /// Runs the command line to its end.
 Ended run_cumulus(const std::vector<std::string>& arguments, const Environment& environment = {});
 
-/// A cumulusd, the built one or another, on the CPU backend, serving on a free port of 127.0.0.1.
+/// A cumulusd, the built one or another, on the CPU backend unless `arguments` name one, serving on a free
+/// port of 127.0.0.1.
 class Daemon {
  public:
   explicit Daemon(std::vector<std::string> arguments = {},
