@@ -36,6 +36,9 @@ absl::Status add_calls(Job& job, const LimitOptions& options, std::vector<Report
   rows.push_back(limit_row("a small call, median", absl::Seconds(alone.server.quantile(0.5)),
                            "a bare gRPC server with the same messages",
                            absl::Seconds(alone.bare.quantile(0.5))));
+  rows.push_back(limit_row("a small call, median, as often", absl::Seconds(alone.server.quantile(0.5)),
+                           "a bare gRPC server that is called no more often",
+                           absl::Seconds(alone.paced_bare.quantile(0.5))));
   const ComparedCalls& many = compared->back();
   rows.push_back(limit_row(
       "a small call among those of 64 callers, one a turn", absl::Seconds(1 / many.server.calls_per_second()),
