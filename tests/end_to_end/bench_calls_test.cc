@@ -107,8 +107,8 @@ TEST(BenchCalls, PutsWhatOneWaitsForBesideItsLimit) {
                        "download 4 MiB, four connections", "upload a shared array of 4 MiB",
                        "download 4 MiB into a shared array", "a small call, median",
                        "a small call, median, as often", "a small call among those of 64 callers, one a turn",
-                       "five small operations, one call", "the same, five calls",
-                       "files and transfers of a blur, 4 MiB to a new file",
+                       "a small call beside a download, p99", "five small operations, one call",
+                       "the same, five calls", "files and transfers of a blur, 4 MiB to a new file",
                        "files and transfers of a blur, 4 MiB to a file that is there"}));
   EXPECT_EQ(report.fields().at("device").struct_value().fields().at("name").string_value(), "cpu");
   EXPECT_EQ(run_cumulus({"bench", "--limits", "--concurrency", "1"}).exit_code, 2);

@@ -14,6 +14,7 @@
 #include "cli/app/bench_rows.h"
 #include "cli/app/invocation.h"
 #include "cli/batch/manifest.h"
+#include "cli/commands/bench_calls/beside_download.h"
 #include "cli/commands/bench_calls/chain.h"
 #include "cli/commands/bench_calls/compare.h"
 #include "cli/commands/bench_calls/limit_rows.h"
@@ -135,6 +136,7 @@ absl::Status measure_limits(Job& job, const LimitOptions& options) {
   std::vector<Report> rows;
   absl::Status added = add_transfer_limits(job, options, rows);
   if (added.ok()) added = add_calls(job, options, rows);
+  if (added.ok()) added = add_calls_beside_download(job, options, rows);
   if (added.ok()) added = add_chain(job, options, rows);
   if (added.ok()) added = add_files(job, options, rows);
   if (!added.ok()) return added;
