@@ -237,8 +237,8 @@ template <class E>
 void OperationCall::submit_to(E& executor, Lane& lane) {
   executor.set_interrupt(this);
   executor.reserve_scratch(scratch_bytes_);
-  const Inputs<E::kSpace> inputs = place_inputs(executor);
-  const Outputs<E::kSpace> outputs = place_outputs<E>();
+  const Inputs<E::kSpace> inputs = place_inputs(executor, lane);
+  const Outputs<E::kSpace> outputs = place_outputs<E>(lane);
   upload_time_ = absl::Now() - submit_time_;
   lane.mark_compute_begin();
   fault_in_kernel_if_due(executor);
@@ -262,7 +262,7 @@ void OperationCall::download_outputs(E& executor, Lane& lane) {
 }
 
 template <class E>
-Inputs<E::kSpace> OperationCall::place_inputs(E& executor) {
+Inputs<E::kSpace> OperationCall::place_inputs(E& executor, Lane& lane) {
   std::vector<Span<const std::byte, E::kSpace>> placed;
   for (const CallInput& input : inputs_) {
     if (const ResidentBuffer* buffer = input.resident()) {
@@ -274,7 +274,7 @@ Inputs<E::kSpace> OperationCall::place_inputs(E& executor) {
     if constexpr (E::kSpace == Space::kHost) {
       placed.push_back({host.data(), host.size()});
     } else {
-      uploads_.push_back(slot_->device->allocate(host.size()));
+      uploads_.push_back(slot_->device->allocate_on(lane, host.size()));
       const auto target = uploads_.back().template span<E::kSpace>();
       executor.upload({host.data(), host.size()}, target);
       placed.push_back(target);
@@ -284,10 +284,10 @@ Inputs<E::kSpace> OperationCall::place_inputs(E& executor) {
 }
 
 template <class E>
-Outputs<E::kSpace> OperationCall::place_outputs() {
+Outputs<E::kSpace> OperationCall::place_outputs(Lane& lane) {
   std::vector<Span<std::byte, E::kSpace>> placed;
   for (Output& output : outputs_) {
-    output.memory = slot_->device->allocate(output.spec.shape.bytes());
+    output.memory = slot_->device->allocate_on(lane, output.spec.shape.bytes());
     placed.push_back(output.memory.span<E::kSpace>());
   }
   return Outputs<E::kSpace>(std::move(placed));
@@ -302,7 +302,7 @@ absl::Status OperationCall::fit_outputs(Lane& lane) {
     if constexpr (E::kSpace == Space::kDevice)
       executor.bind_thread();  // this thread is the device's, not the lane's
     if (!inline_outputs_) {
-      for (Output& output : outputs_) shrink_output(executor, output);
+      for (Output& output : outputs_) shrink_output(executor, lane, output);
     }
     download_outputs(executor, lane);
   };
@@ -315,10 +315,10 @@ absl::Status OperationCall::fit_outputs(Lane& lane) {
 }
 
 template <class E>
-void OperationCall::shrink_output(E& executor, Output& output) {
+void OperationCall::shrink_output(E& executor, Lane& lane, Output& output) {
   const std::size_t bytes = output.spec.shape.bytes();
   if (align_block(bytes) == align_block(output.memory.bytes())) return;
-  BufferMemory memory = slot_->device->allocate(bytes);
+  BufferMemory memory = slot_->device->allocate_on(lane, bytes);
   output.bound = std::exchange(output.memory, std::move(memory));
   executor.copy(output.bound.span<E::kSpace>().subspan(0, bytes), output.memory.span<E::kSpace>());
 }

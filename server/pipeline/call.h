@@ -80,14 +80,14 @@ class OperationCall : public Job, public std::enable_shared_from_this<OperationC
   template <class E>
   void submit_to(E& executor, Lane& lane);
   template <class E>
-  Inputs<E::kSpace> place_inputs(E& executor);
+  Inputs<E::kSpace> place_inputs(E& executor, Lane& lane);
   template <class E>
-  Outputs<E::kSpace> place_outputs();
+  Outputs<E::kSpace> place_outputs(Lane& lane);
   template <class E>
   void download_outputs(E& executor, Lane& lane);
   absl::Status fit_outputs(Lane& lane);
   template <class E>
-  void shrink_output(E& executor, Output& output);
+  void shrink_output(E& executor, Lane& lane, Output& output);
   absl::Status deliver(Lane& lane);
   absl::Status deliver_output(Output& output);
   void fill_timings(const Lane& lane, absl::Time delivery_start);

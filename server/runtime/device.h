@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -105,6 +106,8 @@ class Device {
 
   /// Memory that admission has counted. Throws std::bad_alloc or CudaError.
   virtual BufferMemory allocate(std::size_t bytes) = 0;
+  /// For the lane's executor at once, and for all others when the call there has ended: waits for nothing.
+  virtual BufferMemory allocate_on(Lane& /*lane*/, std::size_t bytes) { return allocate(bytes); }
   /// Host memory that copy_in and copy_out are fastest with. Throws std::bad_alloc or CudaError.
   virtual HostMemory allocate_staging(std::size_t bytes) = 0;
   /// Makes host memory that others have mapped as fast to copy from and to, until the last owner of what is
@@ -138,6 +141,10 @@ class Device {
   virtual int cores() const { return 1; }
   /// Calls `done` once all that has been put on the lane's executor is done.
   virtual void when_done(Lane& lane, Done done) = 0;
+  /// Waits on this thread, for the time of a short call at most, until all that has been put on the lane's
+  /// executor is done, which spares waking another thread: how it ended, or nothing where it goes on. A CPU
+  /// has done all when it has been put there.
+  virtual std::optional<absl::Status> wait_briefly(Lane& /*lane*/) { return absl::OkStatus(); }
 
  protected:
   std::vector<std::unique_ptr<Lane>> lanes_;

@@ -224,15 +224,6 @@ void DeviceQueue::forget_idle_flows() {
   });
 }
 
-std::size_t DeviceQueue::depth_of(const std::string& principal) const {
-  std::size_t depth = 0;
-  for (const JobClass job_class : {JobClass::kInteractive, JobClass::kBatch}) {
-    const auto flow = flows_.find({principal, job_class});
-    if (flow != flows_.end()) depth += flow->second.waiting.size();
-  }
-  return depth;
-}
-
 bool DeviceQueue::may_start(const Flow& flow) const {
   if (free_lanes_.empty() || flow.waiting.empty() || flow.short_of_memory) return false;
   if (flow.running >= device_.lanes_of_a_flow()) return false;
@@ -331,7 +322,17 @@ void DeviceQueue::launch(const std::list<Run>::iterator& run, Lane& lane) {
   RunTurns turns(*this, *run);
   const SlicedCall sliced(turns);
   run->job->submit(lane);
-  watch(run, lane);
+  if (run->cost > kShortSeconds || !ends_briefly(run, lane)) watch(run, lane);
+}
+
+bool DeviceQueue::ends_briefly(const std::list<Run>::iterator& run, Lane& lane) {
+  std::optional<absl::Status> end;
+  do {
+    end = device_.wait_briefly(lane);
+    if (!end.has_value()) return false;
+  } while (!run->job->finish(lane, *end));
+  end_run(run, lane);
+  return true;
 }
 
 void DeviceQueue::let_pass(const Run& fresh) {

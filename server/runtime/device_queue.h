@@ -148,6 +148,8 @@ class DeviceQueue {
   void let_pass(const Run& fresh);
   /// By the thread of the run's call: waits while others have paid less.
   void yield(Run& run);
+  /// Waits here for the end of a short run; false where it goes on.
+  bool ends_briefly(const std::list<Run>::iterator& run, Lane& lane);
   void watch(const std::list<Run>::iterator& run, Lane& lane);
   void end_run(const std::list<Run>::iterator& run, Lane& lane);
   void forget_shortages();

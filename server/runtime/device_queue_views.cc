@@ -33,4 +33,13 @@ std::vector<DeviceQueue::FlowView> DeviceQueue::flow_views(std::size_t at_most) 
   return views;
 }
 
+std::size_t DeviceQueue::depth_of(const std::string& principal) const {
+  std::size_t depth = 0;
+  for (const JobClass job_class : {JobClass::kInteractive, JobClass::kBatch}) {
+    const auto flow = flows_.find({principal, job_class});
+    if (flow != flows_.end()) depth += flow->second.waiting.size();
+  }
+  return depth;
+}
+
 }  // namespace cumulus::server

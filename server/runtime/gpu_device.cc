@@ -1,8 +1,10 @@
 #include <absl/strings/str_cat.h>
 
+#include <chrono>
 #include <cstdint>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "kernels/core/exported_memory.h"
@@ -14,6 +16,11 @@
 
 namespace cumulus::server {
 namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// Most calls' kernels end within this time of their launch.
+constexpr std::chrono::microseconds kBriefly{300};
 
 /// One more than a principal's calls of one priority have, so that another's find one free.
 int lane_count(const GpuDeviceOptions& options) { return options.streams + 1; }
@@ -27,6 +34,11 @@ class GpuLane final : public Lane {
     std::get<CudaExecutor>(executor())
         .set_priority(job_class == JobClass::kInteractive ? StreamPriority::kHigh : StreamPriority::kUsual);
   }
+  /// Reached once all that has been put on the lane so far is done.
+  const CudaEvent& mark_all() {
+    all_.record(stream());
+    return all_;
+  }
   void mark_compute_begin() override { begin_.record(stream()); }
   void mark_compute_end() override { end_.record(stream()); }
   double compute_seconds() const override { return end_.milliseconds_since(begin_) / 1e3; }
@@ -35,6 +47,7 @@ class GpuLane final : public Lane {
  private:
   CudaEvent begin_;
   CudaEvent end_;
+  CudaEvent all_;
 };
 
 /// Copies in one direction, on a stream of their own.
@@ -85,11 +98,13 @@ class GpuDevice final : public Device {
   DeviceNumbers numbers() const override { return cuda_->numbers(); }
 
   BufferMemory allocate(std::size_t bytes) override {
-    if (fault_due(FaultPoint::ALLOCATION)) throw std::bad_alloc();
     const std::lock_guard lock(allocator_mutex_);
-    DeviceMemory memory = allocate_or_retry(bytes);
+    DeviceMemory memory = allocate_from(allocator_, bytes);
     allocator_.synchronize();  // nothing else is on its stream; now every stream may use the block
     return memory;
+  }
+  BufferMemory allocate_on(Lane& lane, std::size_t bytes) override {
+    return allocate_from(std::get<CudaExecutor>(lane.executor()), bytes);
   }
 
   HostMemory allocate_staging(std::size_t bytes) override { return allocate_pinned(bytes); }
@@ -128,15 +143,30 @@ class GpuDevice final : public Device {
     poller_.watch(static_cast<GpuLane&>(lane).stream(), std::move(done));
   }
 
+  std::optional<absl::Status> wait_briefly(Lane& lane) override {
+    try {
+      const CudaEvent& all = static_cast<GpuLane&>(lane).mark_all();
+      const Clock::time_point end = Clock::now() + kBriefly;
+      while (!all.reached()) {
+        if (Clock::now() > end) return std::nullopt;
+      }
+      return absl::OkStatus();
+    } catch (const CudaError& error) {
+      if (error.sticky()) mark_unhealthy();
+      return device_fault(error.what());
+    }
+  }
+
  private:
   /// Admission has counted the bytes, but blocks on their way back may not have reached the pool yet.
-  DeviceMemory allocate_or_retry(std::size_t bytes) {
+  DeviceMemory allocate_from(CudaExecutor& executor, std::size_t bytes) {
+    if (fault_due(FaultPoint::ALLOCATION)) throw std::bad_alloc();
     try {
-      return allocator_.allocate(bytes);
+      return executor.allocate(bytes);
     } catch (const CudaError& error) {
       if (!error.out_of_memory()) throw;
       cuda_->synchronize();
-      return allocator_.allocate(bytes);
+      return executor.allocate(bytes);
     }
   }
 

@@ -15,17 +15,23 @@ namespace {
 absl::StatusOr<ComparedCalls> take_turns(Connection& server, Connection& bare, int callers,
                                          const CompareOptions& options, const CallOptions& call_options) {
   const SmallCall call = small_call();
-  ComparedCalls pair{.callers = callers, .server = {}, .bare = {}};
+  ComparedCalls compared{.callers = callers, .server = {}, .bare = {}, .paced_bare = {}};
   for (int round = -1; round < options.rounds; ++round) {  // the first warms up, and does not count
-    for (const auto& [connection, result] :
-         {std::pair(&server, &pair.server), std::pair(&bare, &pair.bare)}) {
-      const absl::Duration duration = absl::Seconds(round < 0 ? options.seconds / 4 : options.seconds);
-      const absl::StatusOr<LoadResult> load = run_load(*connection, call, callers, duration, call_options);
+    const absl::Duration duration = absl::Seconds(round < 0 ? options.seconds / 4 : options.seconds);
+    const auto median = [&](Connection& connection, absl::Duration pace,
+                            LoadResult& result) -> absl::StatusOr<absl::Duration> {
+      absl::StatusOr<LoadResult> load = run_load(connection, call, {callers, duration, pace}, call_options);
       if (!load.ok()) return load.status();
-      if (round >= 0) result->add(*load);
-    }
+      if (round >= 0) result.add(*load);
+      return absl::Seconds(load->quantile(0.5));
+    };
+    const auto served = median(server, {}, compared.server);
+    if (!served.ok()) return served.status();
+    auto echoed = median(bare, {}, compared.bare);
+    if (echoed.ok() && callers == 1) echoed = median(bare, *served, compared.paced_bare);
+    if (!echoed.ok()) return echoed.status();
   }
-  return pair;
+  return compared;
 }
 
 Report describe(ComparedCalls& pair) {
@@ -44,6 +50,11 @@ Report describe(ComparedCalls& pair) {
   report.add("added_p50_seconds", p50 - bare_p50);
   report.add("p99_ratio", p99 / bare_p99);
   report.add("requests_ratio", pair.server.calls_per_second() / pair.bare.calls_per_second());
+  if (pair.callers == 1) {
+    const double paced_p50 = pair.paced_bare.quantile(0.5);
+    report.add("paced_bare_p50_seconds", paced_p50);
+    report.add("added_to_paced_p50_seconds", p50 - paced_p50);
+  }
   return report;
 }
 

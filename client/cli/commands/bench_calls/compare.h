@@ -21,6 +21,9 @@ struct ComparedCalls {
   int callers = 0;
   LoadResult server;
   LoadResult bare;
+  /// Of a single caller, who calls the bare server no more often than the other: processors sleep in between,
+  /// and take as long to wake.
+  LoadResult paced_bare;
 };
 
 /// Lets the two take turns.

@@ -14,6 +14,7 @@
 #include "cli/app/bench_rows.h"
 #include "cli/app/invocation.h"
 #include "cli/batch/manifest.h"
+#include "cli/commands/bench_calls/beside_download.h"
 #include "cli/commands/bench_calls/chain.h"
 #include "cli/commands/bench_calls/compare.h"
 #include "cli/commands/bench_calls/limit_rows.h"
@@ -36,6 +37,9 @@ absl::Status add_calls(Job& job, const LimitOptions& options, std::vector<Report
   rows.push_back(limit_row("a small call, median", absl::Seconds(alone.server.quantile(0.5)),
                            "a bare gRPC server with the same messages",
                            absl::Seconds(alone.bare.quantile(0.5))));
+  rows.push_back(limit_row("a small call, median, as often", absl::Seconds(alone.server.quantile(0.5)),
+                           "a bare gRPC server that is called no more often",
+                           absl::Seconds(alone.paced_bare.quantile(0.5))));
   const ComparedCalls& many = compared->back();
   rows.push_back(limit_row(
       "a small call among those of 64 callers, one a turn", absl::Seconds(1 / many.server.calls_per_second()),
@@ -132,6 +136,7 @@ absl::Status measure_limits(Job& job, const LimitOptions& options) {
   std::vector<Report> rows;
   absl::Status added = add_transfer_limits(job, options, rows);
   if (added.ok()) added = add_calls(job, options, rows);
+  if (added.ok()) added = add_calls_beside_download(job, options, rows);
   if (added.ok()) added = add_chain(job, options, rows);
   if (added.ok()) added = add_files(job, options, rows);
   if (!added.ok()) return added;

@@ -18,8 +18,12 @@ namespace {
 /// Shared with the answers, of which the last may come when the load is over.
 class Load : public std::enable_shared_from_this<Load> {
  public:
-  Load(Connection& connection, const SmallCall& call, absl::Time end, CallOptions options)
-      : connection_(connection), call_(call), end_(end), options_(std::move(options)) {}
+  Load(Connection& connection, const SmallCall& call, const LoadShape& shape, CallOptions options)
+      : connection_(connection),
+        call_(call),
+        end_(absl::Now() + shape.duration),
+        pace_(shape.pace),
+        options_(std::move(options)) {}
 
   void begin() {
     {
@@ -51,12 +55,15 @@ class Load : public std::enable_shared_from_this<Load> {
       again = status_.ok() && now < end_;
       if (!again && open_ == 0) ended_.notify_all();
     }
-    if (again) begin();
+    if (!again) return;
+    absl::SleepFor(start + pace_ - now);
+    begin();
   }
 
   Connection& connection_;
   const SmallCall& call_;
   const absl::Time end_;
+  const absl::Duration pace_;
   const CallOptions options_;
   std::mutex mutex_;
   std::condition_variable ended_;
@@ -93,11 +100,11 @@ double LoadResult::quantile(double share) {
   return seconds[std::min(index, seconds.size() - 1)];
 }
 
-absl::StatusOr<LoadResult> run_load(Connection& connection, const SmallCall& call, int callers,
-                                    absl::Duration duration, const CallOptions& options) {
+absl::StatusOr<LoadResult> run_load(Connection& connection, const SmallCall& call, const LoadShape& shape,
+                                    const CallOptions& options) {
   const absl::Time start = absl::Now();
-  const auto load = std::make_shared<Load>(connection, call, start + duration, options);
-  for (int i = 0; i < callers; ++i) load->begin();
+  const auto load = std::make_shared<Load>(connection, call, shape, options);
+  for (int i = 0; i < shape.callers; ++i) load->begin();
   absl::StatusOr<std::vector<double>> seconds = load->wait();
   if (!seconds.ok()) return seconds.status();
   return LoadResult{*std::move(seconds), absl::Now() - start};

@@ -18,7 +18,15 @@ struct SmallCall {
 };
 SmallCall small_call();
 
-/// What a number of callers saw, each of which calls again as soon as it has its answer.
+struct LoadShape {
+  int callers = 1;
+  absl::Duration duration;
+  /// From one call's begin to the next's, for a caller that is alone; 0: it calls again as soon as it has its
+  /// answer, as several do.
+  absl::Duration pace;
+};
+
+/// What a number of callers saw.
 struct LoadResult {
   std::vector<double> seconds;  // of each call
   absl::Duration elapsed;
@@ -29,8 +37,8 @@ struct LoadResult {
   double quantile(double share);
 };
 
-/// Lets `callers` call over one connection for `duration`; the first error ends it.
-absl::StatusOr<LoadResult> run_load(Connection& connection, const SmallCall& call, int callers,
-                                    absl::Duration duration, const CallOptions& options);
+/// Lets the callers call over one connection; the first error ends it.
+absl::StatusOr<LoadResult> run_load(Connection& connection, const SmallCall& call, const LoadShape& shape,
+                                    const CallOptions& options);
 
 }  // namespace cumulus::cli

@@ -1,0 +1,117 @@
+// The ends of short runs are waited for by the threads that began them, as far as the device says.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <future>
+#include <memory>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "server/runtime/device_queue.h"
+#include "tests/support/blocking_job.h"
+
+namespace cumulus::server {
+namespace {
+
+class MarklessLane final : public Lane {
+ public:
+  using Lane::Lane;
+  void mark_compute_begin() override {}
+  void mark_compute_end() override {}
+  double compute_seconds() const override { return 0; }
+};
+
+/// One lane, whose runs end while they are waited for briefly, or else when another thread says so.
+class SlowlyEndingDevice final : public Device {
+ public:
+  explicit SlowlyEndingDevice(bool ends_briefly) : Device("slow", "a test's", 1 << 20), brief_(ends_briefly) {
+    lanes_.push_back(std::make_unique<MarklessLane>(CpuExecutor(1), allocate_host(64)));
+  }
+  ~SlowlyEndingDevice() override {
+    if (other_.joinable()) other_.join();
+  }
+
+  std::string_view backend() const override { return "test"; }
+  Space space() const override { return Space::kHost; }
+  std::size_t lanes_of_a_flow() const override { return 1; }
+  BufferMemory allocate(std::size_t bytes) override { return allocate_host(bytes); }
+  HostMemory allocate_staging(std::size_t bytes) override { return allocate_host(bytes); }
+  void copy_in(std::span<const std::byte>, const BufferMemory&, std::size_t, Done) override {}
+  void copy_out(const BufferMemory&, std::size_t, std::span<std::byte>, Done) override {}
+  void when_done(Lane& /*lane*/, Done done) override {
+    if (other_.joinable()) other_.join();
+    other_ = std::thread([end = std::move(done)] { end(absl::OkStatus()); });
+  }
+  std::optional<absl::Status> wait_briefly(Lane& /*lane*/) override {
+    ++waits_;
+    return brief_ ? std::optional(absl::OkStatus()) : std::nullopt;
+  }
+
+  int waits() const { return waits_; }
+
+ private:
+  const bool brief_;
+  std::atomic<int> waits_ = 0;
+  std::thread other_;
+};
+
+/// Notes where it ends.
+class EndingJob final : public testing::BlockingJob {
+ public:
+  explicit EndingJob(double cost_seconds, int stages = 1)
+      : BlockingJob({.cost_seconds = cost_seconds}), stages_(stages) {}
+  void submit(Lane& /*lane*/) noexcept override {}
+  bool finish(Lane& lane, const absl::Status& device) noexcept override {
+    if (--stages_ > 0) return false;
+    thread_ = std::this_thread::get_id();
+    return BlockingJob::finish(lane, device);
+  }
+  bool ended_on_this_thread() const { return thread_ == std::this_thread::get_id(); }
+
+ private:
+  int stages_;
+  std::thread::id thread_;
+};
+
+class BriefWaits : public ::testing::Test {
+ protected:
+  static std::shared_ptr<EndingJob> run(DeviceQueue& queue, double cost_seconds, int stages = 1) {
+    auto job = std::make_shared<EndingJob>(cost_seconds, stages);
+    EXPECT_TRUE(queue.push(job, DeviceQueue::Starts::kCaller).ok());
+    EXPECT_TRUE(job->outcome().ok());
+    return job;
+  }
+};
+
+TEST_F(BriefWaits, EndShortRunsWhereTheyBegan) {
+  SlowlyEndingDevice device(true);
+  DeviceQueue queue(device);
+  EXPECT_TRUE(run(queue, 0.0005)->ended_on_this_thread());
+  EXPECT_EQ(device.waits(), 1);
+}
+
+TEST_F(BriefWaits, AreAsManyAsARunHasStages) {
+  SlowlyEndingDevice device(true);
+  DeviceQueue queue(device);
+  EXPECT_TRUE(run(queue, 0.0005, 2)->ended_on_this_thread());
+  EXPECT_EQ(device.waits(), 2);
+}
+
+TEST_F(BriefWaits, LeaveRunsThatGoOnToTheDevicesThread) {
+  SlowlyEndingDevice device(false);
+  DeviceQueue queue(device);
+  EXPECT_FALSE(run(queue, 0.0005)->ended_on_this_thread());
+  EXPECT_EQ(device.waits(), 1);
+}
+
+TEST_F(BriefWaits, AreNotForLongRuns) {
+  SlowlyEndingDevice device(true);
+  DeviceQueue queue(device);
+  EXPECT_FALSE(run(queue, 0.1)->ended_on_this_thread());
+  EXPECT_EQ(device.waits(), 0);
+}
+
+}  // namespace
+}  // namespace cumulus::server
