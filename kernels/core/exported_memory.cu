@@ -36,8 +36,8 @@ struct Driver {
 };
 
 const Driver& driver() {
-  static const Driver functions;
-  return functions;
+  static const Driver kFunctions;
+  return kFunctions;
 }
 
 /// An allocation, as far as it has come.

@@ -27,7 +27,7 @@ namespace cumulus {
 /// An array in an allocation of the GPU's memory that the server made for this program alone and both have
 /// mapped. Movable. The server counts its bytes, a multiple of 2 MiB, against the session's quota and the
 /// device's budget until the array's end, which waits for nothing: no work that uses the memory may be left
-/// then. The array stays when its session, the client or the server end.
+/// then. The array stays when its session or the client ends.
 class DeviceArray {
  public:
   DeviceArray(DeviceArray&&) noexcept;

@@ -37,8 +37,8 @@ std::unique_ptr<const CudaDriver> load_once() {
 }  // namespace
 
 const CudaDriver* CudaDriver::load() {
-  static const std::unique_ptr<const CudaDriver> driver = load_once();
-  return driver.get();
+  static const std::unique_ptr<const CudaDriver> kDriver = load_once();
+  return kDriver.get();
 }
 
 absl::Status CudaDriver::check(CUresult result, std::string_view what) const {
