@@ -41,7 +41,12 @@ install(EXPORT CumulusCTargets NAMESPACE Cumulus:: DESTINATION ${_package_dir} C
 
 set_target_properties(cumulus_client PROPERTIES EXPORT_NAME client)
 set_target_properties(cumulus_proto PROPERTIES EXPORT_NAME proto)
-install(TARGETS cumulus_client cumulus_proto EXPORT CumulusTargets
+set(_client_libraries cumulus_client cumulus_proto)
+if(TARGET cumulus_device_sharing)
+  set_target_properties(cumulus_device_sharing PROPERTIES EXPORT_NAME device_sharing)
+  list(APPEND _client_libraries cumulus_device_sharing)
+endif()
+install(TARGETS ${_client_libraries} EXPORT CumulusTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT client
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 install(DIRECTORY client/include/cumulus

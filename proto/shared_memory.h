@@ -16,6 +16,7 @@ struct SharedMemoryMessage {
     kBegin = 5,
     kFilled = 6,
     kFree = 7,
+    kDevice = 8,
   };
   std::uint32_t kind = 0;
   std::uint32_t slot = 0;

@@ -37,6 +37,7 @@ Capabilities decode_capabilities(const v1::Capabilities& in) {
   out.max_queue_depth = in.max_queue_depth();
   out.max_pipeline_steps = in.max_pipeline_steps();
   out.image_formats.assign(in.image_formats().begin(), in.image_formats().end());
+  out.max_shared_device_bytes = in.max_shared_device_bytes();
   return out;
 }
 

@@ -50,17 +50,18 @@ void Buffer::release() {
     delete_buffer(*lease, state_->name);
 }
 
-namespace {
-
-v1::WriteSpec write_spec(const std::string& session, const ArrayView& array, const UploadOptions& options) {
+v1::WriteSpec write_spec(const std::string& session, ElementType type, const Shape& shape,
+                         const UploadOptions& options) {
   v1::WriteSpec spec;
   spec.set_session(session);
-  wire::encode_spec(array.type(), array.shape(), *spec.mutable_spec());
+  wire::encode_spec(type, shape, *spec.mutable_spec());
   if (options.ttl.has_value()) wire::encode_duration(*options.ttl, *spec.mutable_ttl());
   spec.set_evictable(options.evictable);
   spec.set_request_id(options.call.request_id);
   return spec;
 }
+
+namespace {
 
 absl::Status check_connections(std::string_view what, int connections) {
   if (connections >= 0 && connections <= ConnectionCount::kMost) return absl::OkStatus();
@@ -85,9 +86,9 @@ absl::StatusOr<Buffer> upload_array(const std::shared_ptr<SessionState>& session
   while (true) {
     const std::shared_ptr<const Lease> lease = session->lease();
     rest.call.timeout = deadline - absl::Now();
-    const absl::StatusOr<Uploaded> uploaded =
-        write_buffer(*lease->connection, lease->context(), write_spec(lease->name, array, options),
-                     array.bytes(), rest, session->recreates() ? Checksum::kWanted : Checksum::kUnwanted);
+    const absl::StatusOr<Uploaded> uploaded = write_buffer(
+        *lease->connection, lease->context(), write_spec(lease->name, array.type(), array.shape(), options),
+        array.bytes(), rest, session->recreates() ? Checksum::kWanted : Checksum::kUnwanted);
     if (uploaded.ok()) {
       absl::StatusOr<Buffer> buffer = BufferAccess::make(session, *lease, uploaded->buffer);
       if (buffer.ok() && session->recreates()) {

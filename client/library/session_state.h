@@ -72,4 +72,10 @@ class SessionState : public std::enable_shared_from_this<SessionState> {
   bool working_ = false;
 };
 
+/// What a handle stands for.
+class SessionAccess {
+ public:
+  static const std::shared_ptr<SessionState>& state(const Session& session) { return session.state_; }
+};
+
 }  // namespace cumulus

@@ -24,6 +24,10 @@ struct Uploaded {
 /// Whether Uploaded::checksum is needed: through shared memory it is an effort of its own.
 enum class Checksum { kWanted, kUnwanted };
 
+/// Of a buffer that is to be in `session`; of `options`, what says how long it stays and who asks.
+v1::WriteSpec write_spec(const std::string& session, ElementType type, const Shape& shape,
+                         const UploadOptions& options);
+
 /// Uploads `bytes` as the buffer that `spec` describes; see Session::upload.
 absl::StatusOr<Uploaded> write_buffer(Connection& connection, const CallContext& context,
                                       const v1::WriteSpec& spec, std::span<const std::byte> bytes,

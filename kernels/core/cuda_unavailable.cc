@@ -1,5 +1,6 @@
 // A build without CUDA: no device exists, so nothing below is ever reached with one.
 #include "kernels/core/cuda_executor.h"
+#include "kernels/core/exported_memory.h"
 #include "kernels/core/faulting_kernel.h"
 #include "kernels/core/non_finite.h"
 #include "kernels/core/pinned_memory.h"
@@ -77,6 +78,10 @@ CUMULUS_INSTANTIATE(float)
 CUMULUS_INSTANTIATE(Float16)
 CUMULUS_INSTANTIATE(double)
 #undef CUMULUS_INSTANTIATE
+
+ExportedMemory allocate_exported(const CudaDevice& /*device*/, std::size_t /*bytes*/) {
+  unavailable(__LINE__);
+}
 
 void launch_faulting_kernel(CudaExecutor& /*executor*/) { unavailable(__LINE__); }
 

@@ -47,6 +47,7 @@ struct Flags {
   std::string metrics_address;
   std::string status_address;
   std::string shared_memory_socket;
+  std::uint64_t shared_device_bytes = 0;
 };
 
 void declare_token_command(CLI::App& app, NewTokenFlags& flags) {
@@ -57,6 +58,17 @@ void declare_token_command(CLI::App& app, NewTokenFlags& flags) {
       ->check(CLI::IsMember({"user", "admin", "metrics"}));
   command->add_option("--token-file", flags.file, "Where its line is added; without, both are printed")
       ->type_name("FILE");
+}
+
+void declare_shared_memory(CLI::App& app, Flags& flags) {
+  app.add_option("--shared-memory-socket", flags.shared_memory_socket,
+                 "Where clients on this machine get memory that they share with the server: a path, @NAME of "
+                 "the abstract namespace, or off")
+      ->type_name("SOCKET");
+  app.add_option("--shared-device-memory", flags.shared_device_bytes,
+                 "GPU memory that clients on this machine may map, in bytes or with K, M or G; 0: none")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("BYTES");
 }
 
 void declare(CLI::App& app, Flags& flags) {
@@ -110,10 +122,7 @@ void declare(CLI::App& app, Flags& flags) {
          "--status-address", flags.status_address,
          "Serve a page that shows what the server does over HTTP at this address, such as 127.0.0.1:9465")
       ->type_name("ADDR");
-  app.add_option("--shared-memory-socket", flags.shared_memory_socket,
-                 "Where clients on this machine get memory that they share with the server: a path, @NAME of "
-                 "the abstract namespace, or off")
-      ->type_name("SOCKET");
+  declare_shared_memory(app, flags);
   app.add_option("--port-file", flags.port_file, "Write the addresses here, one a line, once they are served")
       ->type_name("FILE");
   declare_token_command(app, flags.new_token);
@@ -161,6 +170,10 @@ void override_config(const CLI::App& app, const Flags& flags, config::v1::Server
   if (app.count("--status-address") > 0) config.mutable_observability()->set_status(flags.status_address);
   if (app.count("--shared-memory-socket") > 0)
     config.mutable_shared_memory()->set_socket(flags.shared_memory_socket);
+  if (app.count("--shared-device-memory") > 0) {
+    config.mutable_shared_memory()->set_max_device_bytes(
+        static_cast<std::int64_t>(flags.shared_device_bytes));
+  }
   config::v1::Shutdown& shutdown = *config.mutable_shutdown();
   if (app.count("--lame-duck") > 0) set_seconds(flags.lame_duck_seconds, *shutdown.mutable_lame_duck());
   if (app.count("--drain") > 0) set_seconds(flags.drain_seconds, *shutdown.mutable_drain());

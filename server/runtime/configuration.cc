@@ -283,6 +283,11 @@ Configuration::SharedMemory resolve_shared_memory(const config::v1::SharedMemory
   result.max_regions = fields.count("shared_memory.max_regions", config.max_regions(), 128, kMaxRegions);
   result.max_regions_per_user =
       fields.count("shared_memory.max_regions_per_user", config.max_regions_per_user(), 64, kMaxRegions);
+  result.max_device_bytes =
+      fields.count("shared_memory.max_device_bytes", config.max_device_bytes(), 0, kAnySize);
+  result.max_device_bytes_per_user =
+      fields.count("shared_memory.max_device_bytes_per_user", config.max_device_bytes_per_user(),
+                   static_cast<std::int64_t>(result.max_device_bytes / 2), kAnySize);
   return result;
 }
 

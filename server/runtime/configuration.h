@@ -79,6 +79,8 @@ struct Configuration {
     std::size_t max_bytes_per_user = 0;
     std::size_t max_regions = 0;
     std::size_t max_regions_per_user = 0;
+    std::size_t max_device_bytes = 0;  // 0: GPU memory is not shared
+    std::size_t max_device_bytes_per_user = 0;
   };
 
   struct Observability {  // empty: none

@@ -17,6 +17,25 @@ void Device::mark_unhealthy() {
   if (healthy_.exchange(false, std::memory_order_relaxed) && failed_) failed_();
 }
 
+namespace {
+
+absl::Status nothing_to_export(const Device& device) {
+  return no_answer(
+      "NO_DEVICE_MEMORY",
+      absl::StrCat(device.name(), " has no memory of a GPU; start the server on one (--backend cuda)"));
+}
+
+}  // namespace
+
+absl::StatusOr<Device::Exported> Device::allocate_exported(std::size_t /*bytes*/) {
+  return nothing_to_export(*this);
+}
+
+void Device::copy_within(const BufferMemory& /*from*/, std::size_t /*offset*/, const BufferMemory& /*to*/,
+                         std::size_t /*bytes*/, Done done) {
+  done(nothing_to_export(*this));
+}
+
 absl::Status failed_device(const Device& device) {
   return device_fault(
       absl::StrCat(device.name(), " has failed; the server restarts: try again in some seconds"));

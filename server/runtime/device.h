@@ -16,6 +16,8 @@
 
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/cuda_executor.h"
+#include "kernels/core/exported_memory.h"
+#include "server/runtime/descriptor.h"
 #include "server/runtime/job_class.h"
 #include "server/runtime/memory_budget.h"
 
@@ -113,11 +115,24 @@ class Device {
   /// Throws CudaError.
   virtual std::shared_ptr<const void> register_memory(std::span<std::byte> /*memory*/) { return nullptr; }
 
+  /// Device memory in an allocation of its own, and what another process maps that with.
+  struct Exported {
+    BufferMemory memory;
+    Descriptor descriptor;
+  };
+  /// Of zeros; `bytes` is a multiple of kExportedGranularity. FAILED_PRECONDITION where the device has no
+  /// such memory. Throws CudaError.
+  virtual absl::StatusOr<Exported> allocate_exported(std::size_t bytes);
+
   /// Copies between host and device memory; `done` comes, on any thread, once both may be used again.
   /// On the CPU backend it comes before the call returns.
   virtual void copy_in(std::span<const std::byte> from, const BufferMemory& to, std::size_t offset,
                        Done done) = 0;
   virtual void copy_out(const BufferMemory& from, std::size_t offset, std::span<std::byte> to, Done done) = 0;
+  /// Likewise `bytes` of device memory, from byte `offset` of `from` on, to the first of `to`; such copies
+  /// are made one after the other. Where allocate_exported has none, there are none to be made.
+  virtual void copy_within(const BufferMemory& from, std::size_t offset, const BufferMemory& to,
+                           std::size_t bytes, Done done);
 
   const std::vector<std::unique_ptr<Lane>>& lanes() const { return lanes_; }
   /// How many of them the calls of one principal and priority may have at a time.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "kernels/core/exported_memory.h"
 #include "kernels/core/pinned_memory.h"
 #include "server/pipeline/errors.h"
 #include "server/runtime/completion_poller.h"
@@ -82,6 +83,7 @@ class GpuDevice final : public Device {
         allocator_(*cuda_),
         in_(*cuda_),
         out_(*cuda_),
+        within_(*cuda_),
         poller_(*this) {
     for (int i = 0; i < lane_count(options); ++i) {
       lanes_.push_back(
@@ -125,6 +127,18 @@ class GpuDevice final : public Device {
     });
   }
 
+  absl::StatusOr<Exported> allocate_exported(std::size_t bytes) override {
+    ExportedMemory exported = cumulus::allocate_exported(*cuda_, bytes);
+    return Exported{std::move(exported.memory), Descriptor(exported.descriptor)};
+  }
+  void copy_within(const BufferMemory& from, std::size_t offset, const BufferMemory& to, std::size_t bytes,
+                   Done done) override {
+    within_.submit(*this, poller_, std::move(done), [&](CudaExecutor& executor) {
+      executor.copy(from.span<Space::kDevice>().subspan(offset, bytes),
+                    to.span<Space::kDevice>().subspan(0, bytes));
+    });
+  }
+
   void when_done(Lane& lane, Done done) override {
     poller_.watch(static_cast<GpuLane&>(lane).stream(), std::move(done));
   }
@@ -161,6 +175,7 @@ class GpuDevice final : public Device {
   CudaExecutor allocator_;
   Copier in_;
   Copier out_;
+  Copier within_;
   CompletionPoller poller_;
 };
 

@@ -1,5 +1,7 @@
 #include "server/services/server_service.h"
 
+#include <algorithm>
+
 #include "cumulus/v1/operations.pb.h"
 #include "server/pipeline/chain_run.h"
 #include "server/pipeline/errors.h"
@@ -65,6 +67,13 @@ void write_shared_memory_limits(const Configuration::SharedMemory& limits, v1::C
   message.set_max_shared_regions_per_user(static_cast<std::int32_t>(limits.max_regions_per_user));
 }
 
+void write_shared_device_limits(const Configuration::SharedMemory& limits, v1::Capabilities& message) {
+  message.set_max_shared_device_bytes(static_cast<std::int64_t>(limits.max_device_bytes));
+  message.set_max_shared_device_bytes_per_user(static_cast<std::int64_t>(limits.max_device_bytes_per_user));
+}
+
+bool on_gpu(const DeviceSlot& slot) { return slot.device->space() == Space::kDevice; }
+
 void write_device(const Device& device, v1::DeviceInfo& message) {
   message.set_name(device.name());
   message.set_backend(std::string(device.backend()));
@@ -98,6 +107,8 @@ void ServerService::describe(const Principal& caller, v1::Capabilities& message)
   write_decoding_limits(runtime_.configuration, message);
   write_connection_limits(runtime_.configuration.connections, message);
   write_shared_memory_limits(runtime_.configuration.shared_memory, message);
+  if (!shared_memory_socket_.empty() && std::any_of(runtime_.devices.begin(), runtime_.devices.end(), on_gpu))
+    write_shared_device_limits(runtime_.configuration.shared_memory, message);
   message.set_shared_memory(!shared_memory_socket_.empty());
   message.set_shared_memory_socket(shared_memory_socket_);
 }

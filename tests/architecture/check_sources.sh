@@ -68,7 +68,7 @@ function check_include(path, quoted) {
   if (FILENAME ~ /^kernels\// && path ~ /^(grpc|grpcpp|google|spdlog|OpenImageIO)\/|[.]pb[.]h$/) {
     violation("a kernel may not include \"" path "\": gRPC, protobuf, logging and files are the server'"'"'s")
   }
-  if (path ~ /^(cuda|cub|thrust|nv|cooperative_groups)(_[a-z_]*)?([.]h$|\/)/ && FILENAME !~ /^kernels\// && FILENAME !~ /^(bench|examples)\/.*[.]cu$/) {
+  if (path ~ /^(cuda|cub|thrust|nv|cooperative_groups)(_[a-z_]*)?([.]h$|\/)/ && FILENAME !~ /^(kernels|client\/library\/device_sharing)\// && FILENAME !~ /^(bench|examples|tests)\/.*[.]cu$/) {
     violation("only kernels may include CUDA'"'"'s \"" path "\"")
   }
   if (path ~ /^OpenImageIO\// && FILENAME !~ /^(images|tests)\//) {

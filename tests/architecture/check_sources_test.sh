@@ -56,6 +56,9 @@ reject images/load.cc '#include "server/pipeline/errors.h"'
 reject client/include/cumulus/client.h '#include "library/wire.h"'
 reject client/include/cumulus/client.h '#include "cumulus/v1/array.pb.h"'
 reject bench/operations/blur.cc '#include <cuda_runtime.h>'
+reject client/library/session.cc '#include <cuda.h>'
+reject client/include/cumulus/device_sharing.h '#include <cuda_runtime.h>'
+reject tests/end_to_end/device_sharing_test.cc '#include <cuda_runtime.h>'
 reject tests/kernels/blur_test.cc "$(yes '// a line' | head -n 401)"
 
 reject kernels/blur/blur.h '// Waits until the block above has told its sums.'
@@ -75,6 +78,8 @@ accept server/runtime/transfer.cc '#include "proto/checksums.h"'
 accept client/library/upload.cc '#include "proto/checksums.h"'
 accept images/openimageio.cc '#include <OpenImageIO/imageio.h>' '#include "images/image_library.h"'
 accept server/runtime/image_decoder.cc '#include "images/load.h"'
+accept client/library/device_sharing/driver.h '#include <cuda.h>'
+accept tests/end_to_end/gpu_program.cu '#include <cuda_runtime.h>'
 accept bench/baselines/blur.cu '#include <cuda_runtime.h>' '#include "tests/cases/blur_case.h"'
 accept examples/blur.cu '#include <thrust/device_vector.h>'
 accept tests/kernels/blur_test.cc "$(yes '// a line' | head -n 400)"

@@ -340,6 +340,21 @@ TEST(CommandLine, HelpAndVersionAreNoErrors) {
   EXPECT_THAT(refused({"--version"}).text, StartsWith("cumulusd "));
 }
 
+TEST(Configuration, GpuMemoryIsSharedWhereItIsConfigured) {
+  EXPECT_EQ(default_configuration().shared_memory.max_device_bytes, 0u);
+  const auto half = configuration_of("shared_memory { max_device_bytes: 1000 }");
+  ASSERT_TRUE(half.ok()) << half.status();
+  EXPECT_EQ(half->shared_memory.max_device_bytes, 1000u);
+  EXPECT_EQ(half->shared_memory.max_device_bytes_per_user, 500u);
+  const auto both =
+      configuration_of("shared_memory { max_device_bytes: 1000 max_device_bytes_per_user: 900 }");
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(both->shared_memory.max_device_bytes_per_user, 900u);
+  EXPECT_EQ(accepted({"--shared-device-memory", "3M"}).shared_memory.max_device_bytes, std::size_t{3} << 20);
+  EXPECT_THAT(std::string(configuration_of("shared_memory { max_device_bytes: -1 }").status().message()),
+              HasSubstr("shared_memory.max_device_bytes"));
+}
+
 TEST(Configuration, PagesAreServedWhereTheyAreConfigured) {
   EXPECT_EQ(default_configuration().observability.metrics, "");
   EXPECT_EQ(default_configuration().observability.status, "");

@@ -207,7 +207,7 @@ TEST_F(SharedMemoryAttacks, WithGarbageAreClosed) {
     const std::string garbage = random_bytes(size);
     ring.send_bytes(garbage.data(), garbage.size());
     EXPECT_FALSE(ring.take_answer());
-    EXPECT_THAT(ring.text, HasSubstr("RING (1) or ARRAY (2)")) << size;
+    EXPECT_THAT(ring.text, HasSubstr("RING (1), ARRAY (2) or DEVICE (8)")) << size;
     EXPECT_TRUE(ring.is_closed());
   }
   EXPECT_TRUE(server_.has_reclaimed_all());

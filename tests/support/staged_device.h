@@ -1,11 +1,16 @@
 #pragma once
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <condition_variable>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <new>
+#include <string>
 #include <thread>
 #include <utility>
 
@@ -18,8 +23,8 @@ namespace cumulus::testing {
 /// a GPU's do; it can be made to wait and to fail. Its memory is ordinary memory behind another type.
 class StagedDevice final : public server::Device {
  public:
-  explicit StagedDevice(std::size_t budget_bytes)
-      : Device("staged", "a test's", budget_bytes), copier_([this] { copy_in_order(); }) {}
+  explicit StagedDevice(std::size_t budget_bytes, std::string name = "staged")
+      : Device(std::move(name), "a test's", budget_bytes), copier_([this] { copy_in_order(); }) {}
   ~StagedDevice() override {
     {
       const std::lock_guard lock(mutex_);
@@ -48,6 +53,22 @@ class StagedDevice final : public server::Device {
                 server::Done done) override {
     const std::byte* source = from.span<Space::kDevice>().data() + offset;
     copy_later([=] { std::memcpy(to.data(), source, to.size()); }, std::move(done));
+  }
+  /// Of a memfd, so that a test maps it as a client maps a GPU's.
+  absl::StatusOr<Exported> allocate_exported(std::size_t bytes) override {
+    server::Descriptor file(::memfd_create("exported", MFD_CLOEXEC));
+    (void)!::ftruncate(file.number(), static_cast<off_t>(bytes));
+    void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.number(), 0);
+    if (memory == MAP_FAILED) throw std::bad_alloc();
+    return Exported{DeviceMemory(static_cast<std::byte*>(memory), bytes, nullptr,
+                                 [](void*, std::byte* data, std::size_t size) { ::munmap(data, size); }),
+                    std::move(file)};
+  }
+  void copy_within(const server::BufferMemory& from, std::size_t offset, const server::BufferMemory& to,
+                   std::size_t bytes, server::Done done) override {
+    const std::byte* source = from.span<Space::kDevice>().data() + offset;
+    std::byte* target = to.span<Space::kDevice>().data();
+    copy_later([=] { std::memcpy(target, source, bytes); }, std::move(done));
   }
   void when_done(server::Lane& /*lane*/, server::Done done) override { done(absl::OkStatus()); }
 

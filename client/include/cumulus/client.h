@@ -80,9 +80,10 @@ struct Capabilities {
   absl::Duration max_ttl;
   absl::Duration max_deadline;
   int max_queue_depth = 0;
-  int max_pipeline_steps = 0;              // 0: the server runs no pipelines
-  bool file_root = false;                  // EncodedImage::path may name files
-  std::vector<std::string> image_formats;  // that the server decodes; empty: none
+  int max_pipeline_steps = 0;                // 0: the server runs no pipelines
+  bool file_root = false;                    // EncodedImage::path may name files
+  std::vector<std::string> image_formats;    // that the server decodes; empty: none
+  std::int64_t max_shared_device_bytes = 0;  // GPU memory that clients map, cumulus/device_sharing.h; 0: none
 };
 
 enum class Health { kServing, kNotServing, kUnknown };

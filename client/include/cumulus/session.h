@@ -170,6 +170,7 @@ class Session {
 
  private:
   friend class Client;
+  friend class SessionAccess;
   explicit Session(std::shared_ptr<SessionState> state);
   void close();
 

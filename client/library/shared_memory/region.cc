@@ -69,6 +69,8 @@ absl::StatusOr<std::unique_ptr<SharedRegion>> SharedRegion::open(const std::stri
   if (absl::Status connected = connect_to(socket, address); !connected.ok()) return connected;
   if (!region->send(want)) return system_failure("asking for it");
   if (absl::Status answered = region->take_answer(); !answered.ok()) return answered;
+  if (want.kind == SharedMemoryMessage::kDevice) return region;
+  if (absl::Status mapped = region->map(); !mapped.ok()) return mapped;
   return region;
 }
 
@@ -93,21 +95,24 @@ absl::Status SharedRegion::take_answer() {
   file_ = descriptor_of(message);
   if (static_cast<std::size_t>(size) < sizeof(head)) return no_region("the server hung up");
   const std::string_view rest(text.data(), static_cast<std::size_t>(size) - sizeof(head));
+  if (head.kind == SharedMemoryMessage::kRefused)
+    return absl::FailedPreconditionError(absl::StrCat("no shared memory: ", std::string(rest)));
   if (head.kind != SharedMemoryMessage::kRegion || file_ < 0) return no_region(rest);
   id_ = rest;
   becomes_the_servers_ = head.offset == 1;
-  return map(head.bytes);
+  bytes_ = head.bytes;
+  return absl::OkStatus();
 }
 
-absl::Status SharedRegion::map(std::size_t bytes) {
+absl::Status SharedRegion::map() {
   struct stat status {};
   const int seals = ::fcntl(file_, F_GET_SEALS);
-  if (::fstat(file_, &status) != 0 || static_cast<std::size_t>(status.st_size) != bytes || seals < 0 ||
+  if (::fstat(file_, &status) != 0 || static_cast<std::size_t>(status.st_size) != bytes_ || seals < 0 ||
       (seals & F_SEAL_SHRINK) == 0)
     return no_region("it is not what the server says");
-  void* memory = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
+  void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
   if (memory == MAP_FAILED) return system_failure("mapping it");
-  memory_ = {static_cast<std::byte*>(memory), bytes};
+  memory_ = {static_cast<std::byte*>(memory), bytes_};
   return absl::OkStatus();
 }
 

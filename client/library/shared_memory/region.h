@@ -15,8 +15,9 @@ namespace cumulus {
 /// Memory that the server made and shares with this process, and the connection that it lives as long as.
 class SharedRegion {
  public:
-  /// Asks the server at `address` (a path, or @NAME of the abstract namespace) for what `want` says. An error
-  /// where there is none to be had: no server of this user there, or none that has room.
+  /// Asks the server at `address` (a path, or @NAME of the abstract namespace) for what `want` says.
+  /// FAILED_PRECONDITION where it refuses, with its reasons; UNAVAILABLE where no server of this user is
+  /// there.
   static absl::StatusOr<std::unique_ptr<SharedRegion>> open(const std::string& address,
                                                             const SharedMemoryMessage& want);
   ~SharedRegion();
@@ -24,7 +25,10 @@ class SharedRegion {
   SharedRegion& operator=(const SharedRegion&) = delete;
 
   const std::string& id() const { return id_; }
+  /// Where it is mapped; empty where it is GPU memory.
   std::span<std::byte> memory() const { return memory_; }
+  std::size_t bytes() const { return bytes_; }
+  int descriptor() const { return file_; }
   std::span<std::byte> slot(std::uint32_t index) const {
     return memory_.subspan(index * kSharedSlotBytes, kSharedSlotBytes);
   }
@@ -47,12 +51,13 @@ class SharedRegion {
  private:
   explicit SharedRegion(int socket) : socket_(socket) {}
   absl::Status take_answer();
-  absl::Status map(std::size_t bytes);
+  absl::Status map();
 
   const int socket_;
   int file_ = -1;
   bool becomes_the_servers_ = false;
   std::string id_;
+  std::size_t bytes_ = 0;
   std::span<std::byte> memory_;
 };
 

@@ -7,6 +7,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -34,17 +35,11 @@ bool receive(int socket, SharedMemoryMessage& message) {
   }
 }
 
-struct Want {
-  SharedRegion::Kind kind;
-  std::size_t bytes;
-};
-
-std::optional<Want> read_want(const SharedMemoryMessage& message) {
-  if (message.kind == SharedMemoryMessage::kRing)
-    return Want{SharedRegion::Kind::kRing, kSharedSlots * kSharedSlotBytes};
-  if (message.kind == SharedMemoryMessage::kArray && message.bytes > 0)
-    return Want{SharedRegion::Kind::kArray, message.bytes};
-  return std::nullopt;
+/// Of GPU memory, whole granules. Empty where no device has as many.
+std::optional<std::size_t> whole_granules(std::uint64_t bytes) {
+  std::size_t rounded = 0;
+  if (bytes == 0 || __builtin_add_overflow(bytes, kExportedGranularity - 1, &rounded)) return std::nullopt;
+  return rounded / kExportedGranularity * kExportedGranularity;
 }
 
 }  // namespace
@@ -52,23 +47,12 @@ std::optional<Want> read_want(const SharedMemoryMessage& message) {
 SharedLink::SharedLink(Descriptor socket, RegionShares::Share share)
     : socket_(std::move(socket)), share_(std::move(share)) {}
 
-std::string SharedLink::open(RegionShares& shares, const std::vector<DeviceSlot>& devices) {
+std::string SharedLink::open(RegionShares& shares, Runtime& runtime) {
   limit_wait(socket_.number(), kSecondsToAsk);
   SharedMemoryMessage message;
   if (!receive(socket_.number(), message)) return {};
   limit_wait(socket_.number(), 0);
-  const std::optional<Want> want = read_want(message);
-  if (!want) {
-    refuse(concat("the first message is of kind ", message.kind, " and ", message.bytes,
-                  " bytes; RING (1) or ARRAY (2) of at least a byte come first"));
-    return {};
-  }
-  if (const absl::Status room = shares.set_bytes(share_, want->bytes); !room.ok()) {
-    refuse(to_std_view(room.message()));
-    return {};
-  }
-  absl::StatusOr<std::shared_ptr<SharedRegion>> region =
-      SharedRegion::create(want->kind, want->bytes, devices, std::move(share_));
+  absl::StatusOr<std::shared_ptr<SharedRegion>> region = make_region(message, shares, runtime);
   if (!region.ok()) {
     refuse(to_std_view(region.status().message()));
     return {};
@@ -76,6 +60,42 @@ std::string SharedLink::open(RegionShares& shares, const std::vector<DeviceSlot>
   const std::lock_guard lock(mutex_);
   region_ = *std::move(region);
   return region_->id();
+}
+
+absl::StatusOr<std::shared_ptr<SharedRegion>> SharedLink::make_region(const SharedMemoryMessage& want,
+                                                                      RegionShares& shares,
+                                                                      Runtime& runtime) {
+  using Kind = SharedRegion::Kind;
+  if (want.kind == SharedMemoryMessage::kDevice && want.bytes > 0)
+    return make_device_region(want, shares, runtime);
+  const bool ring = want.kind == SharedMemoryMessage::kRing;
+  if (!ring && (want.kind != SharedMemoryMessage::kArray || want.bytes == 0)) {
+    return bad_request(
+        "UNEXPECTED_DOORBELL",
+        concat("the first message is of kind ", want.kind, " and ", want.bytes,
+               " bytes; RING (1), ARRAY (2) or DEVICE (8) comes first, the latter of at least a byte"));
+  }
+  const std::size_t bytes = ring ? kSharedSlots * kSharedSlotBytes : want.bytes;
+  if (const absl::Status room = shares.set_bytes(share_, bytes); !room.ok()) return room;
+  return SharedRegion::create(ring ? Kind::kRing : Kind::kArray, bytes, runtime.devices, std::move(share_));
+}
+
+absl::StatusOr<std::shared_ptr<SharedRegion>> SharedLink::make_device_region(const SharedMemoryMessage& want,
+                                                                             RegionShares& shares,
+                                                                             Runtime& runtime) {
+  const std::size_t bytes = whole_granules(want.bytes).value_or(std::numeric_limits<std::size_t>::max());
+  if (const absl::Status room = shares.set_device_bytes(share_, bytes); !room.ok()) return room;
+  const std::string name = concat("cuda", want.slot);
+  const DeviceSlot* const slot = runtime.find_device(name);
+  if (slot == nullptr) {
+    return no_answer("NO_DEVICE_MEMORY",
+                     concat("this server has no device ", name, ", whose memory could be shared; ",
+                            runtime.devices.front().device->name(), " is one that it has (--backend cuda)"));
+  }
+  absl::StatusOr<Admission> counted = runtime.sessions.admit(*slot->device, nullptr, bytes);
+  if (!counted.ok()) return counted.status();
+  counted->device.set_kept(true);  // until the client hangs up
+  return SharedRegion::create_on(*slot->device, bytes, std::move(counted->device), std::move(share_));
 }
 
 void SharedLink::refuse(std::string_view why) {

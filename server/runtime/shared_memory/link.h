@@ -1,6 +1,7 @@
 #pragma once
 
 #include <absl/status/status.h>
+#include <absl/status/statusor.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -9,12 +10,11 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "proto/shared_memory.h"
 #include "server/runtime/descriptor.h"
 #include "server/runtime/principal.h"
-#include "server/runtime/session_store.h"
+#include "server/runtime/runtime.h"
 #include "server/runtime/shared_memory/region.h"
 #include "server/runtime/shared_memory/region_shares.h"
 
@@ -39,7 +39,7 @@ class SharedLink {
 
   /// Makes the region that the client asks for, and says its id; empty where it asks for none, or none can be
   /// had, which it is then answered. Blocks until it asks, for some seconds at most.
-  std::string open(RegionShares& shares, const std::vector<DeviceSlot>& devices);
+  std::string open(RegionShares& shares, Runtime& runtime);
   /// Takes what the client says until it hangs up, or this end does.
   void serve();
   const Descriptor& socket() const { return socket_; }
@@ -61,6 +61,11 @@ class SharedLink {
   void send(const SharedMemoryMessage& message);
 
  private:
+  /// The region that the client's first message asks for.
+  absl::StatusOr<std::shared_ptr<SharedRegion>> make_region(const SharedMemoryMessage& want,
+                                                            RegionShares& shares, Runtime& runtime);
+  absl::StatusOr<std::shared_ptr<SharedRegion>> make_device_region(const SharedMemoryMessage& want,
+                                                                   RegionShares& shares, Runtime& runtime);
   bool send_region(const SharedRegion& region);
   /// OK where the client has hung up.
   absl::Status take_messages();

@@ -63,6 +63,28 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::create(Kind kind, st
   return region;
 }
 
+absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::create_on(Device& device, std::size_t bytes,
+                                                                      Reservation counted,
+                                                                      RegionShares::Share share) {
+  if (!device.healthy()) return failed_device(device);
+  try {
+    absl::StatusOr<Device::Exported> exported = device.allocate_exported(bytes);
+    if (!exported.ok()) return exported.status();
+    std::shared_ptr<SharedRegion> region(
+        new SharedRegion(Kind::kDevice, std::move(exported->descriptor), bytes, std::move(share)));
+    region->device_ = &device;
+    region->device_bytes_ = std::move(counted);
+    region->device_memory_ = std::move(exported->memory);
+    return region;
+  } catch (const CudaError& problem) {
+    if (problem.sticky()) device.mark_unhealthy();
+    return no_memory(bytes, problem.out_of_memory() ? concat("less of ", device.name(),
+                                                             " is free beside the server's own memory; a "
+                                                             "smaller devices.gpu_memory_bytes leaves more")
+                                                    : std::string(problem.what()));
+  }
+}
+
 SharedRegion::SharedRegion(Kind kind, Descriptor file, std::size_t bytes, RegionShares::Share share)
     : kind_(kind), share_(std::move(share)), file_(std::move(file)), bytes_(bytes), id_(new_id()) {}
 
@@ -80,6 +102,21 @@ absl::Status SharedRegion::map() {
 
 std::span<std::byte> SharedRegion::slot(std::uint32_t index) const {
   return memory_.subspan(index * kSharedSlotBytes, kSharedSlotBytes);
+}
+
+absl::Status SharedRegion::use_in(const Session& session) {
+  if (session.slot->device.get() != device_) {
+    return no_answer("REGION_ELSEWHERE",
+                     concat("the region lies on ", device_->name(), ", and the session on ",
+                            session.slot->device->name(), "; ask for one of that device"));
+  }
+  const std::lock_guard lock(quota_mutex_);
+  if (session_bytes_.bytes() > 0) return absl::OkStatus();
+  absl::StatusOr<Reservation> counted = session.quota->reserve(bytes_);
+  if (!counted.ok()) return counted.status();
+  session_bytes_ = *std::move(counted);
+  session_bytes_.set_kept(true);
+  return absl::OkStatus();
 }
 
 bool SharedRegion::freeze() const { return ::fcntl(file_.number(), F_ADD_SEALS, F_SEAL_WRITE) == 0; }
@@ -106,6 +143,7 @@ absl::Status SharedRegion::write(std::size_t place, std::span<const std::byte> d
 }
 
 void SharedRegion::discard() const {
+  if (kind_ == Kind::kDevice) return;  // a client's mapping of it lasts as long as the client wants
   (void)::fallocate(file_.number(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
                     static_cast<off_t>(bytes_));
 }

@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -21,12 +22,17 @@ namespace cumulus::server {
 class SharedRegion {
  public:
   /// kRing: kSharedSlots slots. kArray: of one array; its writes can be sealed, see freeze().
-  enum class Kind { kRing, kArray };
+  /// kDevice: an allocation of a GPU's memory, which is never mapped here.
+  enum class Kind { kRing, kArray, kDevice };
   /// Mapped, and registered with the GPU, where one of `devices` is; an array's is not mapped where none is.
   /// RESOURCE_EXHAUSTED where the machine has no memory. `share` lasts as long as the region.
   static absl::StatusOr<std::shared_ptr<SharedRegion>> create(Kind kind, std::size_t bytes,
                                                               const std::vector<DeviceSlot>& devices,
                                                               RegionShares::Share share);
+  /// Of kind kDevice and zeros, `counted` by the device; `bytes` is a multiple of kExportedGranularity.
+  static absl::StatusOr<std::shared_ptr<SharedRegion>> create_on(Device& device, std::size_t bytes,
+                                                                 Reservation counted,
+                                                                 RegionShares::Share share);
   ~SharedRegion();
   SharedRegion(const SharedRegion&) = delete;
   SharedRegion& operator=(const SharedRegion&) = delete;
@@ -38,6 +44,11 @@ class SharedRegion {
   /// Where it is mapped; empty where it is not.
   std::span<std::byte> memory() const { return memory_; }
   std::span<std::byte> slot(std::uint32_t index) const;
+
+  /// Of kind kDevice: for an array of the session, whose quota has its bytes from now on, unless another's
+  /// has them already. FAILED_PRECONDITION (REGION_ELSEWHERE) where the session's device is another one.
+  absl::Status use_in(const Session& session);
+  const BufferMemory& device_memory() const { return device_memory_; }
 
   /// Whether an upload of it takes the region itself, frozen.
   bool freezes() const { return kind_ == Kind::kArray && memory_.empty(); }
@@ -63,6 +74,12 @@ class SharedRegion {
   const std::string id_;
   std::span<std::byte> memory_;
   std::shared_ptr<const void> registration_;
+  // Of kind kDevice.
+  Device* device_ = nullptr;
+  Reservation device_bytes_;  // declared before the memory, so that it goes first and its count after
+  BufferMemory device_memory_;
+  std::mutex quota_mutex_;
+  Reservation session_bytes_;
 };
 
 }  // namespace cumulus::server

@@ -1,15 +1,11 @@
 #include "server/runtime/shared_memory/region_upload.h"
 
 #include "server/pipeline/errors.h"
-#include "server/pipeline/text.h"
 
 namespace cumulus::server {
 
 absl::Status RegionUpload::prepare() {
-  if (target().total_bytes() > region().bytes()) {
-    return bad_field("region", concat("has ", region().bytes(), " bytes; the array ",
-                                      target().description().shape.text(), " has ", target().total_bytes()));
-  }
+  if (const absl::Status room = check_room(); !room.ok()) return room;
   if (target().device().space() != Space::kHost || region().freeze()) return absl::OkStatus();
   return no_answer("REGION_WRITABLE",
                    "the region is still mapped so that it can be written to; the array becomes the server's "
@@ -22,27 +18,18 @@ std::function<BufferMemory()> RegionUpload::provider() {
 }
 
 absl::Status RegionUpload::take_array() {
-  const std::size_t bytes = target().total_bytes();
   if (target().device().space() == Space::kHost) {
-    count_bytes(bytes);
-    complete();
+    take_whole(absl::OkStatus());
     return absl::OkStatus();
   }
-  target().device().copy_in(region().memory().first(bytes), target().memory(), 0,
-                            [self = shared_from_this(), this, bytes](const absl::Status& status) {
-                              if (!status.ok()) {
-                                end(status);
-                                return;
-                              }
-                              count_bytes(bytes);
-                              complete();
-                            });
+  target().device().copy_in(
+      region().memory().first(target().total_bytes()), target().memory(), 0,
+      [self = shared_from_this(), this](const absl::Status& status) { take_whole(status); });
   return absl::OkStatus();
 }
 
 absl::Status RegionUpload::take_doorbell(const SharedMemoryMessage& message) {
-  return bad_request("UNEXPECTED_DOORBELL",
-                     concat("a message of kind ", message.kind, " came for a region without slots"));
+  return unexpected_doorbell(message);
 }
 
 }  // namespace cumulus::server

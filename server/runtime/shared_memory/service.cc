@@ -4,6 +4,8 @@
 
 #include "server/pipeline/errors.h"
 #include "server/runtime/instance.h"
+#include "server/runtime/shared_memory/device_download.h"
+#include "server/runtime/shared_memory/device_upload.h"
 #include "server/runtime/shared_memory/region_download.h"
 #include "server/runtime/shared_memory/region_upload.h"
 #include "server/runtime/shared_memory/ring_download.h"
@@ -12,10 +14,24 @@
 namespace cumulus::server {
 namespace {
 
-/// Whether a transfer goes through slots, rather than to or from an array's region.
-bool has_slots(const SharedLink& link) {
+/// Of what has ended, a ring.
+SharedRegion::Kind kind_of(const SharedLink& link) {
   const std::shared_ptr<SharedRegion> region = link.region();
-  return region == nullptr || region->kind() == SharedRegion::Kind::kRing;
+  return region == nullptr ? SharedRegion::Kind::kRing : region->kind();
+}
+
+/// A transfer of the form that the region has.
+template <class Ring, class Array, class OfDevice, class Transfer, class... Arguments>
+std::shared_ptr<Transfer> make_transfer(SharedRegion::Kind kind, Arguments&&... arguments) {
+  switch (kind) {
+    case SharedRegion::Kind::kArray:
+      return std::make_shared<Array>(std::forward<Arguments>(arguments)...);
+    case SharedRegion::Kind::kDevice:
+      return std::make_shared<OfDevice>(std::forward<Arguments>(arguments)...);
+    case SharedRegion::Kind::kRing:
+      break;
+  }
+  return std::make_shared<Ring>(std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace
@@ -45,12 +61,9 @@ grpc::ServerUnaryReactor* SharedMemoryService::WriteShared(grpc::CallbackServerC
   if (!link.ok()) return refuse(*context, kRpc, link.status());
   Transfer::Options options = transfers_.options(kRpc, *context, *std::move(caller));
   options.min_rate = runtime_.configuration.limits.min_upload_rate;
-  std::shared_ptr<SharedUpload> upload;
-  if (has_slots(**link)) {
-    upload = std::make_shared<RingUpload>(runtime_, *std::move(link), std::move(options), response);
-  } else {
-    upload = std::make_shared<RegionUpload>(runtime_, *std::move(link), std::move(options), response);
-  }
+  const SharedRegion::Kind kind = kind_of(**link);
+  const auto upload = make_transfer<RingUpload, RegionUpload, DeviceUpload, SharedUpload>(
+      kind, runtime_, *std::move(link), std::move(options), response);
   transfers_.watch().add(upload);
   upload->begin(*request);
   return upload.get();
@@ -65,12 +78,9 @@ grpc::ServerUnaryReactor* SharedMemoryService::ReadShared(grpc::CallbackServerCo
   absl::StatusOr<std::shared_ptr<SharedLink>> link = find(request->region(), *caller);
   if (!link.ok()) return refuse(*context, kRpc, link.status());
   Transfer::Options options = transfers_.options(kRpc, *context, *std::move(caller));
-  std::shared_ptr<SharedDownload> download;
-  if (has_slots(**link)) {
-    download = std::make_shared<RingDownload>(runtime_, *std::move(link), std::move(options));
-  } else {
-    download = std::make_shared<RegionDownload>(runtime_, *std::move(link), std::move(options));
-  }
+  const SharedRegion::Kind kind = kind_of(**link);
+  const auto download = make_transfer<RingDownload, RegionDownload, DeviceDownload, SharedDownload>(
+      kind, runtime_, *std::move(link), std::move(options));
   transfers_.watch().add(download);
   download->begin(*request);
   return download.get();

@@ -17,7 +17,7 @@ absl::Status SharedDownload::start(const v1::ReadSharedRequest& request) {
   if (absl::Status prepared = prepare(); !prepared.ok()) return prepared;
   left_ = range_.end - range_.begin;
   if (left_ > 0) {
-    begin_pieces();
+    bring();
   } else {
     end(absl::OkStatus());
   }

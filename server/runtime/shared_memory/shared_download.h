@@ -20,6 +20,8 @@ class SharedDownload : public SharedTransfer {
  protected:
   /// That the region is what this download needs; before the client may use it.
   virtual absl::Status prepare() = 0;
+  /// Brings the bytes, of which there are some.
+  virtual void bring() { begin_pieces(); }
   /// What is read.
   const ReadRange& range() const { return range_; }
   /// These bytes of the buffer lie in the region, and the client is told; with the last the call is answered.

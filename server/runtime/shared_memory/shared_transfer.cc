@@ -58,6 +58,11 @@ absl::Status SharedTransfer::take_slot(std::uint32_t slot) {
 
 void SharedTransfer::give_back_slot(std::uint32_t slot) { own_slots_ &= ~(std::uint32_t{1} << slot); }
 
+absl::Status SharedTransfer::unexpected_doorbell(const SharedMemoryMessage& message) {
+  return bad_request("UNEXPECTED_DOORBELL",
+                     concat("a message of kind ", message.kind, " came for a region without slots"));
+}
+
 void SharedTransfer::finish(const grpc::Status& status) {
   // Before the answer, after which the client may use the ring again.
   if (attached_) link_->detach(status.ok() || !begun_);

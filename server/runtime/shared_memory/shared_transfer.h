@@ -34,7 +34,7 @@ class SharedTransfer : public Transfer, public RingUser, public grpc::ServerUnar
   void run(const std::function<absl::Status()>& start);
   /// NOT_FOUND or FAILED_PRECONDITION where the region cannot be used.
   absl::Status take_region();
-  const SharedRegion& region() const { return *region_; }
+  SharedRegion& region() { return *region_; }
   SharedLink& link() { return *link_; }
   /// Tells the client that it may use its slots, and waits for it.
   void begin_pieces();
@@ -42,6 +42,9 @@ class SharedTransfer : public Transfer, public RingUser, public grpc::ServerUnar
   /// That the client gives a slot to the server. INVALID_ARGUMENT where it is not the client's.
   absl::Status take_slot(std::uint32_t slot);
   void give_back_slot(std::uint32_t slot);
+
+  /// What a client is told that rings where nothing is said.
+  static absl::Status unexpected_doorbell(const SharedMemoryMessage& message);
 
   Runtime& runtime() { return runtime_; }
 

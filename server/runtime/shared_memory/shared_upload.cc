@@ -56,6 +56,21 @@ absl::Status SharedUpload::check_target() {
   return target_->device().healthy() ? absl::OkStatus() : failed_device(target_->device());
 }
 
+absl::Status SharedUpload::check_room() {
+  if (target_->total_bytes() <= region().bytes()) return absl::OkStatus();
+  return bad_field("region", concat("has ", region().bytes(), " bytes; the array ",
+                                    target_->description().shape.text(), " has ", target_->total_bytes()));
+}
+
+void SharedUpload::take_whole(const absl::Status& copied) {
+  if (!copied.ok()) {
+    end(copied);
+    return;
+  }
+  count_bytes(target_->total_bytes());
+  complete();
+}
+
 void SharedUpload::complete() {
   const BufferMemory& memory = target_->memory();
   head_.resize(std::min(target_->total_bytes(), kHeadBytes));

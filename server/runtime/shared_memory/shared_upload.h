@@ -32,6 +32,10 @@ class SharedUpload : public SharedTransfer, public UploadStream {
   UploadTarget& target() { return *target_; }
   /// OK where the session and its device are still there.
   absl::Status check_target();
+  /// INVALID_ARGUMENT where the array is larger than the region, in which it is to lie whole.
+  absl::Status check_room();
+  /// The end of the one copy that brings the array.
+  void take_whole(const absl::Status& copied);
   /// All bytes lie in the array's memory.
   void complete();
 

@@ -212,7 +212,7 @@ void SharedMemorySocket::accept_one() {
 }
 
 void SharedMemorySocket::serve(Worker& worker) {
-  const std::string id = worker.link->open(*shares_, runtime_.devices);
+  const std::string id = worker.link->open(*shares_, runtime_);
   if (!id.empty()) {
     {
       const std::lock_guard lock(mutex_);

@@ -32,7 +32,7 @@ absl::StatusOr<ReadRange> ReadRange::find(Runtime& runtime, const Principal& cal
   if (!device->healthy()) return failed_device(*device);
   const auto begin = static_cast<std::size_t>(offset);
   const std::size_t most = limit > 0 ? static_cast<std::size_t>(limit) : size;
-  return ReadRange{*std::move(buffer), device, begin, begin + std::min(size - begin, most)};
+  return ReadRange{*std::move(buffer), *session, device, begin, begin + std::min(size - begin, most)};
 }
 
 }  // namespace cumulus::server

@@ -13,6 +13,7 @@ namespace cumulus::server {
 /// Bytes of a buffer that a call asks for: from `begin` on, before `end`.
 struct ReadRange {
   BufferHandle buffer;
+  SessionHandle session;
   Device* device = nullptr;
   std::size_t begin = 0;
   std::size_t end = 0;
