@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """cumulus_envmap beside Mitsuba's own envmap, in a variant of Dr.Jit's arrays: what docs/mitsuba.md says of each map.
 
-    compare_envmaps.py VARIANT ADDRESS [--picture FILE] [--samples N] MAP...
+    compare_envmaps.py VARIANT ADDRESS [--picture FILE | --no-pictures] [--samples N] MAP...
 
-Prints a line of JSON for each map (an image file that Mitsuba reads). ADDRESS is a server's. A program of its own, since
-a process that has asked for one variant does not always bear another.
+Prints a line of JSON for each map (an image file that Mitsuba reads). ADDRESS is a server's. --no-pictures compares samples
+alone, for which a GPU needs no OptiX. A program of its own, since a process that has asked for one variant does not always bear another.
 """
 
 import argparse
@@ -70,6 +70,7 @@ def main():
     parser.add_argument("address")
     parser.add_argument("maps", nargs="+")
     parser.add_argument("--picture")
+    parser.add_argument("--no-pictures", action="store_true")
     parser.add_argument("--samples", type=int, default=400000)
     options = parser.parse_args()
     mi.set_variant(options.variant)
@@ -82,6 +83,9 @@ def main():
         for path in options.maps:
             emitters = (mi.load_dict({"type": kind, "filename": path}) for kind in ("cumulus_envmap", "envmap"))
             row = {"map": path, **compare_samples(*emitters, options.samples)}
+            if options.no_pictures:
+                print(json.dumps(row), flush=True)
+                continue
             pictures, numbers = compare_pictures(path)
             print(json.dumps({**row, **numbers}), flush=True)
             rows.append(np.concatenate([pictures[0][0], pictures[1][0]], axis=1))

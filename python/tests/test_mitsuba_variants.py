@@ -1,4 +1,4 @@
-"""cumulus_envmap in variants of Dr.Jit's arrays: bars of the comparison with envmap, and what docs/mitsuba.md says of it."""
+"""cumulus_envmap in variants of Dr.Jit's arrays, by LLVM and on a GPU: bars of the comparison with envmap, and what docs/mitsuba.md says of it."""
 
 import glob
 import json
@@ -12,6 +12,7 @@ import pytest
 from conftest import ROOT
 
 pytest.importorskip("mitsuba")
+dr = pytest.importorskip("drjit")
 DATA = ROOT.parent / "shared" / "data" / "hdri"
 
 
@@ -28,7 +29,7 @@ def compiler():
 def compare(compiler, client, variant, maps, *options):
     program = pathlib.Path(__file__).with_name("compare_envmaps.py")
     done = subprocess.run([sys.executable, program, variant, client.address, *options, *map(str, maps)], text=True, stdout=subprocess.PIPE,
-                          check=True, env={**os.environ, "DRJIT_LIBLLVM_PATH": compiler,
+                          check=True, env={**os.environ, **({"DRJIT_LIBLLVM_PATH": compiler} if compiler else {}),
                                            "PYTHONPATH": str(ROOT / "python" / "src")})
     return [json.loads(line) for line in done.stdout.splitlines()]
 
@@ -49,6 +50,14 @@ def test_with_colours(compiler, client):
 def test_with_spectra(compiler, client):
     (row,) = compare(compiler, client, "llvm_ad_spectral", [ROOT / "tests" / "data" / "sunrise.exr"], "--samples", "10000")
     assert row["ours"]["own"] == [1, 1] and abs(row["mean"] - 1) < 0.01 and abs(row["rays"] - 1) < 0.03
+
+
+def test_on_a_gpu(client):
+    if not dr.has_backend(dr.JitBackend.CUDA):
+        pytest.skip("there is no GPU")
+    (row,) = compare(None, client, "cuda_ad_rgb", [ROOT / "tests" / "data" / "sunrise.exr"])
+    check(row)
+    assert row["ours"]["light"] == pytest.approx(row["theirs"]["light"], rel=1e-3)
 
 
 def test_the_page_says_what_is_measured(compiler, client):

@@ -56,6 +56,7 @@ class ClientBase(OperationBase):
         self.capabilities = self.call("/cumulus.v1.Server/GetCapabilities", server_pb2.GetCapabilitiesRequest(),
                                       server_pb2.Capabilities.FromString)
         self.connection.shared_memory.set_socket(self.capabilities.shared_memory_socket)
+        self.connection.set_half_message(self.capabilities.half_message.ToNanoseconds() / 1e9)
 
     @property
     def address(self) -> str:

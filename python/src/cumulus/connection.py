@@ -21,6 +21,10 @@ Response = TypeVar("Response")
 MAX_MESSAGE_BYTES = 8 << 20  # above the server's 4 MiB, so that its own limit is the one that speaks
 MAX_REQUEST_BYTES = 4 << 20
 
+_CAPABILITIES = "/cumulus.v1.Server/GetCapabilities"
+_QUIET_SECONDS = 6.0  # less than the 13.5 after which a server closes by default a connection without calls
+_PROBE_SECONDS = 2.0
+
 
 class BackOff:
     """Waiting times between repetitions: 50 ms, doubling up to 1 s, each varied by a quarter."""
@@ -87,6 +91,8 @@ class Connection:
         self._lock = threading.Lock()
         self._methods: Dict[str, Any] = {}
         self._closed = False
+        self._quiet_seconds = _QUIET_SECONDS
+        self._last_call = time.monotonic()  # its end
         # The session that the client has, and of which instance of the server it is.
         self.handles: Tuple[Tuple[str, str], ...] = ()
 
@@ -104,7 +110,7 @@ class Connection:
 
         By a call: gRPC's watch of a channel's state goes on for 0.2 s, during which each call takes two more switches of threads.
         """
-        stub = self._channels[0].unary_unary("/cumulus.v1.Server/GetCapabilities")
+        stub = self._channels[0].unary_unary(_CAPABILITIES)
         try:
             stub(b"", timeout=timeout, metadata=self.metadata, wait_for_ready=True)
         except grpc.RpcError as failure:
@@ -113,6 +119,11 @@ class Connection:
             cure = f"start cumulusd at {self.address}, or name another address"
             raise Unavailable(f"no Cumulus server answers at {self.address} within {timeout:g} s; {cure}",
                               cure=cure) from None
+
+    def set_half_message(self, seconds: float) -> None:
+        """As Capabilities.half_message says: a connection without calls is closed after 0.45 of it at the earliest."""
+        if seconds > 0:
+            self._quiet_seconds = min(0.4 * seconds, _QUIET_SECONDS)
 
     def deadline(self, timeout: Optional[float], allowance: float = 0.0) -> float:
         """When a call that starts now has to end, on the monotonic clock."""
@@ -141,6 +152,24 @@ class Connection:
 
     def attempt(self, method: str, data: bytes, deadline: float) -> bytes:
         """Calls once. Raises what gRPC does, and Cancelled."""
+        if time.monotonic() - self._last_call > self._quiet_seconds:
+            self._notice_end(deadline)
+        try:
+            return self._attempt(method, data, deadline)
+        finally:
+            self._last_call = time.monotonic()
+
+    def _notice_end(self, deadline: float) -> None:
+        """Sees to it that a connection that the server has closed meanwhile is made anew.
+
+        gRPC looks every 5 seconds; before, a call goes over the old connection, and fails. So one goes first that changes nothing.
+        """
+        try:
+            self._stub(_CAPABILITIES)(b"", timeout=min(_left(deadline), _PROBE_SECONDS), metadata=self.metadata)
+        except grpc.RpcError:
+            pass  # what is wrong beyond that, the call itself says
+
+    def _attempt(self, method: str, data: bytes, deadline: float) -> bytes:
         if cancellation() is None:  # half the time of a future; an exception, KeyboardInterrupt too, drops and so cancels it
             answer: bytes = self._stub(method)(data, timeout=_left(deadline), metadata=self.metadata)
             return answer
