@@ -45,6 +45,8 @@ v1::RecursiveFilterMethod to_wire(FilterMethod method) {
 
 v1::GaussianMethod to_wire(GaussianMethod method) {
   switch (method) {
+    case GaussianMethod::kDefault:
+      return v1::GAUSSIAN_METHOD_UNSPECIFIED;
     case GaussianMethod::kDeriche:
       return v1::GAUSSIAN_DERICHE;
     case GaussianMethod::kYoung:

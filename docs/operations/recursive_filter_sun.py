@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws docs/images/recursive_filter_sun.png: blurs of a map with a sun by the default and by `fir`, and tells their errors.
+"""Draws docs/images/recursive_filter_sun.png: blurs of a map with a sun by `deriche` and by `fir`, and tells their errors.
 
     recursive_filter_sun.py CUMULUS MAP.exr PICTURE.png     (the program, with --server where it needs one; needs NumPy, SciPy and
                                                              Matplotlib)

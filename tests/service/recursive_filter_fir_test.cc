@@ -41,6 +41,7 @@ TEST_F(FirBlurService, BlursASkyWithASunByFirWithoutNegativePixels) {
   };
   EXPECT_LT(smallest(v1::GAUSSIAN_DERICHE), 0.0F);
   EXPECT_NEAR(smallest(v1::GAUSSIAN_FIR), 0.1F, 1e-7F);
+  EXPECT_NEAR(smallest(v1::GAUSSIAN_METHOD_UNSPECIFIED), 0.1F, 1e-7F) << "the default";
   const auto method =
       testing::values_of<std::int32_t>(testing::find_array(result_, "method")->inline_array());
   EXPECT_EQ(method, std::vector<std::int32_t>{v1::FILTER_FIR});
@@ -54,6 +55,43 @@ TEST_F(FirBlurService, BlursASkyWithASunByFirWithoutNegativePixels) {
   ASSERT_TRUE(apply(request).ok());
   EXPECT_NEAR(testing::values_of<float>(testing::find_array(result_, "image")->inline_array()).front(), 0.3F,
               1e-6F);
+}
+
+TEST_F(FirBlurService, LeavesToDericheWhatAGaussianOfNoMethodIsAskedForBesides) {
+  Request plain = request_for(make_filter_image({70, 90}, FilterPattern::kRandom));
+  plain.mutable_y()->mutable_gaussian()->set_sigma(2);
+  *plain.mutable_x() = plain.y();
+  plain.set_tell_method(true);
+  const auto blurred = [&](Request request, v1::GaussianMethod method) {
+    for (v1::AxisFilter* axis : {request.mutable_y(), request.mutable_x()})
+      if (axis->has_gaussian()) axis->mutable_gaussian()->set_method(method);
+    const grpc::Status status = apply(request);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return testing::find_array(result_, "image")->inline_array().data();
+  };
+  const auto expect = [&](const Request& request, v1::GaussianMethod method) {
+    EXPECT_EQ(blurred(request, v1::GAUSSIAN_METHOD_UNSPECIFIED), blurred(request, method));
+  };
+  EXPECT_NE(blurred(plain, v1::GAUSSIAN_FIR), blurred(plain, v1::GAUSSIAN_DERICHE));
+  expect(plain, v1::GAUSSIAN_FIR);
+  Request request = plain;
+  request.set_method(v1::FILTER_FIR);
+  expect(request, v1::GAUSSIAN_FIR);
+  request = plain;
+  request.mutable_x()->mutable_gaussian()->set_derivative(1);
+  expect(request, v1::GAUSSIAN_DERICHE);
+  request = plain;
+  request.mutable_y()->mutable_exponential()->set_decay(0.5);
+  expect(request, v1::GAUSSIAN_DERICHE);
+  request = plain;
+  request.set_method(v1::FILTER_TILED);
+  expect(request, v1::GAUSSIAN_DERICHE);
+  request = plain;
+  request.set_max_truncation_error(0);
+  expect(request, v1::GAUSSIAN_DERICHE);
+  request = plain;
+  request.mutable_y()->mutable_gaussian()->set_method(v1::GAUSSIAN_YOUNG);
+  EXPECT_TRUE(apply(request).ok());
 }
 
 TEST_F(FirBlurService, RefusesWhatFirDoesNotDo) {

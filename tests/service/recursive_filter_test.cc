@@ -35,17 +35,22 @@ class RecursiveFilterService : public testing::RecursiveFilterServer {
   }
 };
 
+/// A Gaussian that has the oracle of recursive filters.
+void set_deriche(v1::AxisFilter& axis, double sigma) {
+  axis.mutable_gaussian()->set_sigma(sigma);
+  axis.mutable_gaussian()->set_method(v1::GAUSSIAN_DERICHE);
+}
+
 TEST_F(RecursiveFilterService, BlursWithASigmaAndABoundaryPerAxis) {
   const FilterImage image = make_filter_image({20, 31, 3}, FilterPattern::kRandom);
   Request request = request_for(image);
-  request.mutable_y()->mutable_gaussian()->set_sigma(3);
-  request.mutable_x()->mutable_gaussian()->set_sigma(5);
+  set_deriche(*request.mutable_y(), 3);
+  set_deriche(*request.mutable_x(), 5);
   request.mutable_x()->set_boundary(v1::FILTER_REPEAT);
   expect_result(
       image, request,
       {deriche_filter(3, 0, FilterBoundary::kClamp), deriche_filter(5, 0, FilterBoundary::kRepeat)});
   request.mutable_y()->mutable_gaussian()->set_method(v1::GAUSSIAN_YOUNG);
-  request.mutable_x()->mutable_gaussian()->set_method(v1::GAUSSIAN_DERICHE);
   request.mutable_x()->mutable_gaussian()->set_derivative(2);
   expect_result(image, request,
                 {gaussian_filter(3, FilterBoundary::kClamp), deriche_filter(5, 2, FilterBoundary::kRepeat)});
@@ -95,7 +100,7 @@ TEST_F(RecursiveFilterService, TakesHalvesAndDoublesAndGivesThemBack) {
   FilterImage image = make_filter_image({9, 31, 2}, FilterPattern::kRandom);
   const RecursiveFilter filter{deriche_filter(2, 0, FilterBoundary::kReflect), {}};
   Request request;
-  request.mutable_y()->mutable_gaussian()->set_sigma(2);
+  set_deriche(*request.mutable_y(), 2);
   request.mutable_y()->set_boundary(v1::FILTER_REFLECT);
   const auto expect = [&]<class T>(T /*element*/, v1::ElementType type) {
     set_image<T>(*request.mutable_image(), type, {9, 31, 2}, image);
@@ -118,7 +123,7 @@ TEST_F(RecursiveFilterService, FiltersEachImageOfABatch) {
   both.insert(both.end(), images[1].elements.begin(), images[1].elements.end());
   Request request;
   testing::set_inline(*request.mutable_image(), v1::FLOAT32, {2, 6, 40, 3}, both);
-  request.mutable_x()->mutable_gaussian()->set_sigma(4);
+  set_deriche(*request.mutable_x(), 4);
   const grpc::Status status = apply(request);
   ASSERT_TRUE(status.ok()) << status.error_message();
   const auto& array = testing::find_array(result_, "image")->inline_array();
@@ -136,8 +141,8 @@ TEST_F(RecursiveFilterService, FiltersEachImageOfABatch) {
 TEST_F(RecursiveFilterService, TakesEveryMethodAndSaysWhichRan) {
   const FilterImage image = make_filter_image({130, 75}, FilterPattern::kRandom);
   Request request = request_for(image);
-  request.mutable_y()->mutable_gaussian()->set_sigma(3);
-  request.mutable_x()->mutable_gaussian()->set_sigma(2);
+  set_deriche(*request.mutable_y(), 3);
+  set_deriche(*request.mutable_x(), 2);
   const RecursiveFilter filter{deriche_filter(3, 0, FilterBoundary::kClamp),
                                deriche_filter(2, 0, FilterBoundary::kClamp)};
   for (const v1::RecursiveFilterMethod method : {v1::RECURSIVE_FILTER_METHOD_UNSPECIFIED, v1::FILTER_BY_LINES,
@@ -203,8 +208,8 @@ TEST_F(RecursiveFilterService, KeepsWhatIsNoNumberWithinItsChannelAndItsImage) {
     Request request;
     testing::set_inline(*request.mutable_image(), v1::FLOAT32, {2, 20, 37, 3}, both);
     request.set_non_finite(v1::KEEP_NON_FINITE);
-    request.mutable_y()->mutable_gaussian()->set_sigma(4);
-    request.mutable_x()->mutable_gaussian()->set_sigma(4);
+    set_deriche(*request.mutable_y(), 4);
+    set_deriche(*request.mutable_x(), 4);
     const grpc::Status status = apply(request);
     ASSERT_TRUE(status.ok()) << status.error_message();
     auto values = testing::values_of<float>(testing::find_array(result_, "image")->inline_array());

@@ -27,6 +27,10 @@ enum class ImageBoundary {
 /// The forms of R. Deriche ("Recursively implementing the Gaussian and its derivatives", 1993) and of I.
 /// Young, L. van Vliet, M. van Ginkel and P. Verbeek (1998).
 enum class GaussianMethod {
+  /// kFir; kDeriche where that cannot do the call: for derivatives, beside another kernel along the other
+  /// axis,
+  /// and with a FilterMethod or a max_truncation_error of recursive filters.
+  kDefault,
   kDeriche,  ///< four poles either way: within 0.03 % of the true Gaussian's peak for a sigma of 0.7 or more
   kYoung,    ///< three poles either way: less work, within 4 % of the peak for a sigma of 1 or more
   /// Finite impulse responses of positive weights: the result of pixels of 0 or more is 0 or more, and each
@@ -37,8 +41,8 @@ enum class GaussianMethod {
 /// A Gaussian of standard deviation `sigma` pixels, 0.5 to 10000, or its derivative along the axis.
 struct GaussianKernel {
   double sigma = 1;
-  GaussianMethod method = GaussianMethod::kDeriche;
-  int derivative = 0;  ///< 0; 1 (per pixel) or 2 (per pixel squared), by kDeriche alone
+  GaussianMethod method = GaussianMethod::kDefault;
+  int derivative = 0;  ///< 0; 1 (per pixel) or 2 (per pixel squared), by kDeriche alone, the default then
 };
 
 /// Turns samples into coefficients of the B-spline through them, usually with kMirror; degree 3 or 5. (M.

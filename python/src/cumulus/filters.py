@@ -14,13 +14,14 @@ from .v1 import recursive_filter_pb2 as wire
 class Gaussian:
     """Of standard deviation `sigma` pixels, 0.5 to 10000, or its derivative (1, 2) along the axis.
 
-    `method` is 'deriche' (within 0.03 % of the true Gaussian's peak for a sigma of 0.7 or more), 'young' (three poles,
-    less work, within 4 %) or 'fir' (positive weights: never negative, each pixel within 2e-6 of itself, also beside a
-    sun; along both axes or along one alone).
+    `method` is 'fir' (positive weights: never negative, each pixel within 2e-6 of itself, also beside a sun; along both
+    axes or along one alone), 'deriche' (within 0.03 % of the true Gaussian's peak for a sigma of 0.7 or more), 'young'
+    (three poles, less work, within 4 %), or 'auto': 'fir', and 'deriche' where that cannot do the call (derivatives,
+    another kernel along the other axis, an algorithm or a max_truncation_error of recursive filters).
     """
 
     sigma: float
-    method: str = "deriche"
+    method: str = "auto"
     derivative: int = 0
 
 
@@ -59,7 +60,8 @@ def write_axis(axis: Any, kernel: Kernel, boundary: str, field: str) -> None:
     axis.boundary = choose(wire.FilterBoundary, "FILTER_", boundary, "boundary")
     if isinstance(kernel, Gaussian):
         axis.gaussian.sigma = kernel.sigma
-        axis.gaussian.method = choose(wire.GaussianMethod, "GAUSSIAN_", kernel.method, "method")
+        if kernel.method != "auto":
+            axis.gaussian.method = choose(wire.GaussianMethod, "GAUSSIAN_", kernel.method, "method")
         axis.gaussian.derivative = kernel.derivative
     elif isinstance(kernel, BsplinePrefilter):
         axis.bspline_prefilter.degree = kernel.degree

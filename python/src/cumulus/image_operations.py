@@ -51,7 +51,7 @@ class ImageOperations(OperationBase):
              max_truncation_error: Optional[float] = ..., non_finite: str = ...,
              **call: "Unpack[CallOptions]") -> NDArray: ...
 
-    def blur(self, image: Union[ImageLike, Buffer], sigma: Pair, *, boundary: Names = "clamp", method: str = "deriche",
+    def blur(self, image: Union[ImageLike, Buffer], sigma: Pair, *, boundary: Names = "clamp", method: str = "auto",
              derivative: Union[int, Tuple[int, int]] = 0, algorithm: str = "",
              max_truncation_error: Optional[float] = None, non_finite: str = "refuse",
              **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
@@ -63,8 +63,9 @@ class ImageOperations(OperationBase):
             sigma: pixels, 0.5 to 10000; 0 leaves an axis as it is.
             boundary: what lies beyond the edges: "clamp", "zero", "repeat", "reflect" (cba|abc), "mirror" (cb|abc) or
                 "exact" (nothing: the mean of what lies inside; not of derivatives); of a lat-long map ("repeat", "clamp").
-            method: "deriche", "young", or "fir", whose result of pixels of 0 or more is 0 or more and errs
-                relative to each pixel, for skies with a sun.
+            method: "fir", whose result of pixels of 0 or more is 0 or more and errs relative to each pixel, also
+                beside a sun; "deriche" or "young", which err relative to the image's peak; "auto": "fir", and
+                "deriche" for derivatives and with an algorithm or a max_truncation_error.
             derivative: 0, 1 (per pixel) or 2 (per pixel squared), by "deriche" alone.
             algorithm: as `filter`.
             max_truncation_error: as `filter`.

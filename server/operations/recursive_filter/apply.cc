@@ -54,11 +54,29 @@ FilteredCertainty certainty_of(const EitherAxis& axis, std::int64_t length) {
                               : filtered_certainty(axis.recursive, length);
 }
 
+/// Whether GAUSSIAN_FIR can blur the axis, and nothing else is asked for.
+bool admits_fir(const v1::AxisFilter& axis) {
+  return axis.has_gaussian() && axis.gaussian().derivative() == 0 &&
+         (axis.gaussian().method() == v1::GAUSSIAN_METHOD_UNSPECIFIED ||
+          axis.gaussian().method() == v1::GAUSSIAN_FIR);
+}
+
+/// Of Gaussians that name none.
+v1::GaussianMethod gaussian_method(const Request& request) {
+  const bool by_any_method =
+      request.method() == v1::RECURSIVE_FILTER_METHOD_UNSPECIFIED || request.method() == v1::FILTER_FIR;
+  const bool fir = by_any_method && !request.has_max_truncation_error() &&
+                   (!request.has_y() || admits_fir(request.y())) &&
+                   (!request.has_x() || admits_fir(request.x()));
+  return fir ? v1::GAUSSIAN_FIR : v1::GAUSSIAN_DERICHE;
+}
+
 absl::Status read_filter(const Request& request, Plan& plan) {
   EitherAxis y, x;
   absl::Status status;
-  if (request.has_y()) status = read_axis(request.y(), "y", y);
-  if (status.ok() && request.has_x()) status = read_axis(request.x(), "x", x);
+  const v1::GaussianMethod gaussian = gaussian_method(request);
+  if (request.has_y()) status = read_axis(request.y(), "y", gaussian, y);
+  if (status.ok() && request.has_x()) status = read_axis(request.x(), "x", gaussian, x);
   if (!status.ok()) return status;
   plan.filter = {y.recursive, x.recursive};
   if (y.inside_only || x.inside_only) {

@@ -11,14 +11,14 @@
 namespace cumulus::server::ops {
 namespace {
 
-absl::Status read_gaussian(const v1::GaussianFilter& wire, const std::string& path, FilterBoundary boundary,
-                           EitherAxis& axis) {
+absl::Status read_gaussian(const v1::GaussianFilter& wire, const std::string& path,
+                           v1::GaussianMethod default_method, FilterBoundary boundary, EitherAxis& axis) {
   if (!(wire.sigma() >= kMinSigma && wire.sigma() <= kMaxSigma)) {
     return bad_field(path + ".gaussian.sigma",
                      concat("is ", wire.sigma(), "; ", kMinSigma, " to ", kMaxSigma, " pixels is right"));
   }
   const auto method = read_enum<v1::GaussianMethod>(path + ".gaussian.method", wire.method(),
-                                                    {{v1::GAUSSIAN_METHOD_UNSPECIFIED, v1::GAUSSIAN_DERICHE},
+                                                    {{v1::GAUSSIAN_METHOD_UNSPECIFIED, default_method},
                                                      {v1::GAUSSIAN_DERICHE, v1::GAUSSIAN_DERICHE},
                                                      {v1::GAUSSIAN_YOUNG, v1::GAUSSIAN_YOUNG},
                                                      {v1::GAUSSIAN_FIR, v1::GAUSSIAN_FIR}});
@@ -132,13 +132,14 @@ absl::Status read_boundary(const v1::AxisFilter& wire, const std::string& path, 
 
 }  // namespace
 
-absl::Status read_axis(const v1::AxisFilter& wire, const std::string& path, EitherAxis& axis) {
+absl::Status read_axis(const v1::AxisFilter& wire, const std::string& path, v1::GaussianMethod gaussian,
+                       EitherAxis& axis) {
   FilterBoundary boundary{};
   const absl::Status status = read_boundary(wire, path, boundary, axis.inside_only);
   if (!status.ok()) return status;
   switch (wire.kernel_case()) {
     case v1::AxisFilter::kGaussian:
-      return read_gaussian(wire.gaussian(), path, boundary, axis);
+      return read_gaussian(wire.gaussian(), path, gaussian, boundary, axis);
     case v1::AxisFilter::kBsplinePrefilter:
       return read_bspline(wire.bspline_prefilter(), path, boundary, axis.recursive);
     case v1::AxisFilter::kExponential:

@@ -18,7 +18,8 @@ struct EitherAxis {
   bool inside_only = false;  // FILTER_EXACT; the boundary of both is kZero then
 };
 
-/// `path` is the field's name, for refusals.
-absl::Status read_axis(const v1::AxisFilter& wire, const std::string& path, EitherAxis& axis);
+/// `path` is the field's name, for refusals; `gaussian` is the method of a Gaussian that names none.
+absl::Status read_axis(const v1::AxisFilter& wire, const std::string& path, v1::GaussianMethod gaussian,
+                       EitherAxis& axis);
 
 }  // namespace cumulus::server::ops

@@ -28,8 +28,10 @@ const std::map<std::string, ImageBoundary> kBlurBoundaries = [] {
   return boundaries;
 }();
 
-const std::map<std::string, GaussianMethod> kGaussianMethods = {
-    {"deriche", GaussianMethod::kDeriche}, {"young", GaussianMethod::kYoung}, {"fir", GaussianMethod::kFir}};
+const std::map<std::string, GaussianMethod> kGaussianMethods = {{"auto", GaussianMethod::kDefault},
+                                                                {"deriche", GaussianMethod::kDeriche},
+                                                                {"young", GaussianMethod::kYoung},
+                                                                {"fir", GaussianMethod::kFir}};
 
 template <class T>
 const T& of_axis(const std::vector<T>& values, std::size_t axis) {
@@ -134,7 +136,7 @@ CLI::Validator sigma_of_axis() {
 /// Of `blur`.
 void require_what_goes_together(const FilterOptions& options) {
   require_decoding_that_server_does(options);
-  if (derives(options) && options.method != "deriche")
+  if (derives(options) && options.method != "deriche" && options.method != "auto")
     throw CLI::ValidationError("--derivative", "only --method deriche has derivatives");
   if (options.method == "fir" && options.algorithm != "auto")
     throw CLI::ValidationError("--algorithm",
@@ -193,10 +195,10 @@ void add_blur(CommandLine& line) {
            "0 blurs; 1 or 2 takes the blurred image's derivative; X,Y for one along each axis: 1,0 is d/dx")
       .type_name("ORDER[,ORDER]");
   blur.add_option("--method", options->method,
-                  "deriche: within 0.03 % of a Gaussian's peak; young: less work, within 4 %; fir: never "
-                  "negative, each "
-                  "pixel within 2e-6 of itself, for skies with a sun")
-      ->check(CLI::IsMember({"deriche", "young", "fir"}))
+                  "fir: never negative, each pixel within 2e-6 of itself, also beside a sun; deriche: within "
+                  "0.03 % of a Gaussian's peak; young: less work, within 4 %; auto: fir, and deriche for "
+                  "derivatives and with --algorithm or --max-truncation-error")
+      ->check(CLI::IsMember({"auto", "deriche", "young", "fir"}))
       ->capture_default_str();
 }
 

@@ -21,7 +21,7 @@ struct FilterOptions {
   std::string preview;
   std::vector<ImageBoundary> boundaries = {ImageBoundary::kClamp};
   std::vector<double> sigmas;
-  std::string method = "deriche";
+  std::string method = "auto";
   std::vector<int> derivatives = {0};
   int degree = 3;
   std::vector<double> feedback;
