@@ -50,14 +50,17 @@ class Buffer:
 
     @property
     def ndim(self) -> int:
+        """How many axes there are."""
         return len(self.shape)
 
     @property
     def size(self) -> int:
+        """How many elements there are."""
         return math.prod(self.shape)
 
     @property
     def nbytes(self) -> int:
+        """The bytes of all elements, in the server's memory."""
         return self.size * self.dtype.itemsize
 
     def __len__(self) -> int:

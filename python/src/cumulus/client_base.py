@@ -60,6 +60,7 @@ class ClientBase(OperationBase):
 
     @property
     def address(self) -> str:
+        """The server's, HOST:PORT or unix:PATH."""
         return self.connection.address
 
     def __repr__(self) -> str:

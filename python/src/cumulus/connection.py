@@ -240,6 +240,7 @@ class Cancellation:
         self._cancelled = False
 
     def add(self, call: Any) -> None:
+        """A call of gRPC's that is to be cancelled, too; at once where that has been asked for."""
         with self._lock:
             self._calls.append(call)
             cancelled = self._cancelled
@@ -247,14 +248,17 @@ class Cancellation:
             call.cancel()
 
     def remove(self, call: Any) -> None:
+        """One that has ended."""
         with self._lock:
             self._calls.remove(call)
 
     @property
     def cancelled(self) -> bool:
+        """Whether it has been asked for."""
         return self._cancelled
 
     def cancel(self) -> None:
+        """Ends the calls, and those to come; from any thread."""
         with self._lock:
             self._cancelled = True
             calls = list(self._calls)

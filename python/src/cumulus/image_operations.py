@@ -97,7 +97,7 @@ class ImageOperations(OperationBase):
                           **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
         """The coefficients of the B-spline of degree 3 or 5 through the pixels, along both axes.
 
-        Image, boundary (all but "exact") and result are as `blur` has them. Source: M. Unser, A. Aldroubi and M. Eden, "B-spline signal
+        Arguments other than `degree` are as `blur` has them (boundary: all but "exact"), and so is the result. Source: M. Unser, A. Aldroubi and M. Eden, "B-spline signal
         processing", 1993.
         """
         kernel = filters.BsplinePrefilter(degree)
@@ -193,7 +193,7 @@ class ImageOperations(OperationBase):
     def box_statistics(self, image: Union[ImageLike, Buffer], radius: Union[int, Tuple[int, int], AnyArray, Buffer], *,
                        boundary: Names = "clamp", max_radius: int = 0, non_finite: str = "refuse",
                        **call: "Unpack[CallOptions]") -> Tuple[Union[NDArray, Buffer], Union[NDArray, Buffer]]:
-        """Mean and standard deviation over the box around each pixel, as `box_filter`; not of uint32 and int32."""
+        """Mean and standard deviation over the box around each pixel; arguments as `box_filter` has them, but for uint32 and int32 images."""
         means, deviations = self._box_filter(image, radius, (boundary, max_radius, non_finite), True, call)
         return means, deviations
 

@@ -63,6 +63,7 @@ class KdTree:
 
     @property
     def dtype(self) -> Any:
+        """Of the points: float32 or float64."""
         return self._parts["points"].dtype
 
     def __repr__(self) -> str:
@@ -173,7 +174,7 @@ class KdTree:
 
     def lists(self, queries: AnyArray, radius: Any, *, max_neighbors: Optional[int] = None, squared: bool = False,
               period: Sequence[float] = (), **call: "Unpack[CallOptions]") -> NeighborLists:
-        """All points within the radius of each query, in the tree's order; arguments as `query`.
+        """All points within the radius of each query, in the tree's order; other arguments as `query`.
 
         Args:
             max_neighbors: room for so many neighbours of all queries together; without, they are counted first.

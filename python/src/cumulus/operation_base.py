@@ -16,6 +16,7 @@ class OperationBase:
 
     @property
     def address(self) -> str:
+        """The server's."""
         raise NotImplementedError
 
     def begin(self, rpc: str, request: Any, options: Mapping[str, Any]) -> "Call":

@@ -165,6 +165,7 @@ class Pipeline(ImageOperations, StructureOperations):
 
     @property
     def address(self) -> str:
+        """The server's."""
         return self.client.address
 
     def __repr__(self) -> str:

@@ -36,6 +36,7 @@ class RunLengths:
 
     @property
     def dtype(self) -> "np.dtype[Any]":
+        """Of the array's elements."""
         return self._symbols.dtype
 
     @property
@@ -148,7 +149,7 @@ class RunLengths:
 
     @classmethod
     def from_coco(cls, mask: Mapping[str, Any]) -> "RunLengths":
-        """The runs of {"size": [height, width], "counts": text, bytes or a list of lengths}."""
+        """The runs of `mask`, {"size": [height, width], "counts": text, bytes or a list of lengths}."""
         height, width = (int(extent) for extent in mask["size"])
         counts = mask["counts"]
         if isinstance(counts, (str, bytes)):

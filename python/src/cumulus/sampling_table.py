@@ -56,6 +56,7 @@ class SamplingTable:
 
     @property
     def header(self) -> table_format.Header:
+        """What the table says of itself: its shape, projection, interpolation and method."""
         if self._header is None:
             self._header = table_format.read_header(self.table)
         return self._header
@@ -67,6 +68,7 @@ class SamplingTable:
 
     @property
     def nbytes(self) -> int:
+        """The bytes of the whole table, wherever it is."""
         return self._resident.nbytes if self._resident is not None else int(self.table.size)
 
     def __repr__(self) -> str:
@@ -139,6 +141,7 @@ class SamplingTable:
         Args:
             points: [count, 2], positions u, v, of which what lies outside of [0, 1) counts as the nearest inside; or,
                 unless the table is a plane's, [count, 3], directions of any length.
+            layer: whose table of several: 0 to layers - 1.
 
         Returns:
             float32 [count].
@@ -169,7 +172,7 @@ class SamplingTable:
         return run.run(resident, nbytes("float32", *asked.shape[:1])).either("pdf", resident)
 
     def probabilities(self, layer: int = 0) -> NDArray:
-        """Of each cell, float64 [height, width]: the table's own shares, which add up to 1."""
+        """Of each cell of one `layer`, float64 [height, width]: the table's own shares, which add up to 1."""
         view = self._view(layer)
         return _masses(view.marginal)[:, None] * _masses(view.rows)
 

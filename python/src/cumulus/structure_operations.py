@@ -147,7 +147,17 @@ class StructureOperations(OperationBase):
     def decode_run_lengths(self, symbols: Union[AnyArray, Buffer], lengths: Union[AnyArray, Buffer],
                            shape: Sequence[int], *, order: str = "by-rows", pixels: bool = False,
                            **call: "Unpack[CallOptions]") -> Union[NDArray, Buffer]:
-        """The array of `shape` whose runs these are; a `Buffer` where `symbols` is one."""
+        """The array whose runs these are.
+
+        Args:
+            symbols: [runs], the value of each, or [runs, channels] of pixels; of the array's dtype.
+            lengths: uint32 or uint64 [runs], the elements (pixels) of each, which add up to those of the array.
+            shape: the array's.
+            order, pixels: as `run_length` had them.
+
+        Returns:
+            The array; a `Buffer` where `symbols` is one.
+        """
         first = symbols if isinstance(symbols, Buffer) else as_array(symbols, "symbols")
         second = lengths if isinstance(lengths, Buffer) else as_array(lengths, "lengths", ("uint32", "uint64"), (1,))
         size = nbytes(first.dtype, *shape)

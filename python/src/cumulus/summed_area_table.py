@@ -38,10 +38,12 @@ class SummedAreaTable:
 
     @property
     def shape(self) -> Tuple[int, ...]:
+        """Of the sums: [height, width] or [height, width, channels], with a row and a column more where they are exclusive."""
         return self.sums.shape
 
     @property
     def dtype(self) -> Any:
+        """Of the sums."""
         return self.sums.dtype
 
     def __repr__(self) -> str:
