@@ -95,14 +95,17 @@ class DeviceRegions : public ::testing::Test {
     grpc::ClientContext context;
     return server_.shared->WriteShared(&context, server_.write_request(region.text, bytes), &buffer);
   }
-  /// The name of a buffer that holds `data`, which came through a region of its own.
+  /// The name of a buffer that holds `data`, which came through a region of its own. No region is left.
   std::string upload(const std::string& data) {
-    RawSharedRegion region(server_.socket->address());
-    EXPECT_TRUE(region.ask(Message::kDevice, data.size())) << region.text;
-    std::memcpy(region.memory(), data.data(), data.size());
     v1::Buffer buffer;
-    const grpc::Status status = write(region, data.size(), buffer);
-    EXPECT_TRUE(status.ok()) << status.error_message();
+    {
+      RawSharedRegion region(server_.socket->address());
+      EXPECT_TRUE(region.ask(Message::kDevice, data.size())) << region.text;
+      std::memcpy(region.memory(), data.data(), data.size());
+      const grpc::Status status = write(region, data.size(), buffer);
+      EXPECT_TRUE(status.ok()) << status.error_message();
+    }
+    EXPECT_TRUE(eventually([&] { return server_.socket->shares().device_bytes() == 0; }));
     return buffer.name();
   }
   grpc::Status read(const RawSharedRegion& region, const std::string& name, std::int64_t offset = 0,
@@ -168,7 +171,6 @@ TEST_F(DeviceRegions, BringAsManyBuffersAsTheirClientWants) {
 
 TEST_F(DeviceRegions, CountUntilTheirClientHangsUp) {
   const std::string name = upload(random_bytes(5000));
-  EXPECT_TRUE(eventually([&] { return server_.socket->shares().device_bytes() == 0; }));
   const std::size_t of_buffer = server_.reserved_bytes();
   RawSharedRegion region(server_.socket->address());
   ASSERT_TRUE(region.ask(Message::kDevice, 5000)) << region.text;
