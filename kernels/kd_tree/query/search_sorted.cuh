@@ -106,23 +106,23 @@ __device__ void store_lists(const Search<T>& search, const KeyColumn<T>& column,
 }
 
 /// The nearest neighbours of sorted queries, by groups of threads that see much the same nodes.
-/// Owns: thread i the i-th query of the slice in `order`; a warp's lists have columns of shared memory.
-/// Reads: the query; the boxes, leaves and points that its search visits.
-/// Writes: the query's row of indices and distances, by its warp.
-/// Waits for: nothing of other warps; a warp's lanes for each other before the rows are written.
-/// Cannot deadlock: a search visits each node at most once, and all lanes come to the rows.
-/// Source: Bentley, CACM 1975; queries sorted for coherence, and leaves postponed until all lanes have one,
-/// as
+/// Owns: thread i the i-th query of the slice in the order of `sort`; a warp's lists have columns of shared
+/// memory. Reads: the query; the boxes, leaves and points that its search visits. Writes: the query's row of
+/// indices and distances, by its warp. Waits for: nothing of other warps; a warp's lanes for each other
+/// before the rows are written. Cannot deadlock: a search visits each node at most once, and all lanes come
+/// to the rows. Source: Bentley, CACM 1975; queries sorted for coherence, and leaves postponed until all
+/// lanes have one, as
 ///   for rays in T. Aila and S. Laine, "Understanding the efficiency of ray traversal on GPUs", 2009.
 template <class T, int D, bool kPeriodic, class List>
 __global__ void __launch_bounds__(List::kThreads)
-    search_sorted(Search<T> search, const ChildExtents<T>* boxes, int neighbors, const std::uint32_t* order,
+    search_sorted(Search<T> search, const ChildExtents<T>* boxes, int neighbors, QuerySort sort,
                   std::int64_t* indices, T* distances) {
   extern __shared__ std::uint64_t columns[];
   const std::int64_t place = search.begin + thread_number();
   const bool active = place < search.end && !search.has_fault();
   const std::int64_t tree_number = active ? place / search.queries_each : 0;
-  const std::int64_t number = active ? tree_number * search.queries_each + order[place] : 0;
+  const std::int64_t before = tree_number * search.queries_each;
+  const std::int64_t number = active ? sort.query_at(before, place - before) : 0;
   const KeyColumn<T> column(columns, static_cast<unsigned>(neighbors), List::kThreads / 32);
   if (active) {
     const auto tree = search.template tree<D, kPeriodic>(tree_number);
