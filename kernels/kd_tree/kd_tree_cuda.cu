@@ -64,10 +64,8 @@ void find_nearest(CudaExecutor& executor, const NearestJob<T, Space::kDevice>& j
   if (const auto* sorted = std::get_if<kd_tree::NearestSorted>(&plan)) {
     return kd_tree::find_nearest_sorted(executor, *sorted, job, report);
   }
-  if constexpr (std::is_same_v<T, float>) {
-    if (const auto* closest = std::get_if<kd_tree::ClosestSorted>(&plan)) {
-      return kd_tree::find_closest_sorted(executor, *closest, job, report);
-    }
+  if (const auto* closest = std::get_if<kd_tree::ClosestSorted>(&plan)) {
+    return kd_tree::find_closest_sorted(executor, *closest, job, report);
   }
   kd_tree::find_nearest_per_thread(executor, std::get<kd_tree::NearestPerThread>(plan), job, report);
 }

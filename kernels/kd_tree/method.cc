@@ -104,7 +104,8 @@ ScratchSize& add_sort(ScratchSize& size, const KdTreeShape& shape, const Neighbo
       .add<std::uint32_t>(queries)
       .add<std::uint32_t>(queries)
       .add<std::uint32_t>(size_of(shape.trees << level))
-      .add<std::uint32_t>(size_of(shape.trees));
+      .add<std::uint32_t>(size_of(shape.trees))
+      .add<std::uint32_t>(1);
 }
 
 NearestSorted sorted_plan(std::size_t element_bytes, const KdTreeShape& shape, const NeighborSearch& search,
@@ -158,7 +159,7 @@ NearestPlan choose_nearest(std::size_t element_bytes, const KdTreeShape& shape, 
                            int neighbors, const DeviceNumbers& device) {
   if (sorts_queries(shape, search)) {
     const bool has_splits = shape.dimensions <= kMaxSplitDimensions && !is_periodic(search);
-    if (element_bytes == 4 && neighbors == 1 && has_splits) return closest_plan(shape, search);
+    if (neighbors == 1 && has_splits) return closest_plan(shape, search);
     const NearestSorted sorted = sorted_plan(element_bytes, shape, search, neighbors);
     if (sorted.shared_bytes <= device.block_shared_bytes) return sorted;
   }

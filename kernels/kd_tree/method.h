@@ -67,7 +67,7 @@ struct NearestSorted {
 };
 
 /// The nearest neighbour alone, of queries that are sorted likewise: warps share the leaves that their lanes
-/// come to. FLOAT32.
+/// come to.
 struct ClosestSorted {
   int level = 0;                // as above
   std::size_t splits = 0;       // one for each inner node

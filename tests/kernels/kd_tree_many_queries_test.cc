@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -133,9 +135,41 @@ TYPED_TEST(KdTreeManyQueries, FindsTheNearestOneInEveryCloud) {
     for (const int dimensions : {2, 3, 4}) {
       SCOPED_TRACE(std::string(testing::name_of(pattern)) + ", dimensions: " + std::to_string(dimensions));
       expect_nearest_of_many<float>(this->backend(), pattern, dimensions, 1, {2001, 1500});
+      expect_nearest_of_many<double>(this->backend(), pattern, dimensions, 1, {2001, 1500});
     }
   }
   expect_nearest_of_many<float>(this->backend(), CloudPattern::kClustered, 3, 1);
+}
+
+/// Sorted by their first coordinate, on a line: a GPU takes them as they come.
+TYPED_TEST(KdTreeManyQueries, FindsInTheOrderTheyComeIn) {
+  for (const int neighbors : {1, 5, 12}) {
+    SCOPED_TRACE(std::to_string(neighbors) + " neighbours");
+    expect_nearest_of_many<float>(this->backend(), CloudPattern::kLine, 3, neighbors, {2001, 1501});
+    expect_nearest_of_many<double>(this->backend(), CloudPattern::kLine, 2, neighbors, {2001, 1501});
+  }
+}
+
+/// Of FLOAT64, planes are kept in FLOAT32: of points that are closer than that tells apart, the nearest.
+TYPED_TEST(KdTreeManyQueries, FindsAmongPointsThatFloat32DoesNotTellApart) {
+  const KdTreeShape shape = kd_tree_shape(1, 2001, 3, 10);
+  NeighborSearch search;
+  search.queries = 1500;
+  search.squared = true;
+  auto cloud = make_cloud<double>(shape.points, 3, CloudPattern::kUniform);
+  auto queries = make_cloud<double>(search.queries, 3, CloudPattern::kUniform, 2);
+  for (double& x : cloud) x = 1 + std::ldexp(x, -26);
+  for (double& x : queries) x = 1 + std::ldexp(x, -26);
+  Asked<TypeParam, double> asked(this->backend(), cloud, shape, {10}, queries);
+  const auto found = asked.nearest(search, 1);
+  for (std::int64_t i = 0; i < search.queries; ++i) {
+    const auto right = neighbors_by_brute_force(cloud, 3, queries.data() + 3 * i,
+                                                std::numeric_limits<double>::infinity(), search);
+    ASSERT_EQ(verify_nearest(right, search, 1, &found.indices[static_cast<std::size_t>(i)],
+                             &found.distances[static_cast<std::size_t>(i)]),
+              "")
+        << "query " << i;
+  }
 }
 
 /// And sorts queries there, too.

@@ -6,7 +6,9 @@
 
 #include <cstdint>
 
+#include "kernels/kd_tree/query/best_keys.cuh"
 #include "kernels/kd_tree/query/nearest_lists.cuh"
+#include "kernels/kd_tree/query/point_groups.cuh"
 #include "kernels/kd_tree/query/search.cuh"
 #include "kernels/kd_tree/query/sort.cuh"
 #include "kernels/kd_tree/query/split_nodes.cuh"
@@ -14,82 +16,6 @@
 #include "kernels/primitives/warp.cuh"
 
 namespace cumulus::kd_tree {
-
-/// The nearest point so far, of equally near ones that of the least index; or none within the radius.
-struct ClosestPoint {
-  static constexpr std::uint32_t kNone = ~0u;
-  float limit;
-  std::uint32_t position = kNone;
-
-  __device__ void offer(float distance, std::uint32_t its, const std::int64_t* idx_array) {
-    if (!(distance <= limit)) return;
-    if (distance == limit && position != kNone && idx_array[its] >= idx_array[position]) return;
-    limit = distance;
-    position = its;
-  }
-};
-
-/// One tree's points, four at a time where they lie so that 16 bytes are read at once.
-template <int D>
-struct PointGroups {
-  static constexpr std::uint32_t kPoints = 4;
-  const float* points;
-  const std::int64_t* idx_array;
-  std::uint32_t count;
-  std::uint32_t
-      vector_groups;  // that 16 bytes are read of at once: none where the tree's points begin elsewhere
-
-  __device__ PointGroups(const Search<float>& search, std::int64_t tree)
-      : points(search.tree_points + tree * search.shape.points * D),
-        idx_array(search.idx_array + tree * search.shape.points),
-        count(static_cast<std::uint32_t>(search.shape.points)),
-        vector_groups(reinterpret_cast<std::uintptr_t>(points) % 16 == 0 ? count / kPoints : 0) {}
-
-  __device__ void load(std::uint32_t group, float (&coordinates)[kPoints * D]) const {
-    if (group < vector_groups) {
-      const float4* vectors = reinterpret_cast<const float4*>(points) + static_cast<std::int64_t>(group) * D;
-#pragma unroll
-      for (int i = 0; i < D; ++i) {
-        const float4 v = __ldg(vectors + i);
-        coordinates[4 * i] = v.x;
-        coordinates[4 * i + 1] = v.y;
-        coordinates[4 * i + 2] = v.z;
-        coordinates[4 * i + 3] = v.w;
-      }
-      return;
-    }
-#pragma unroll
-    for (unsigned i = 0; i < kPoints; ++i) {  // the last point again where there are no more
-      const std::int64_t row = static_cast<std::int64_t>(min(group * kPoints + i, count - 1)) * D;
-#pragma unroll
-      for (int axis = 0; axis < D; ++axis) coordinates[i * D + axis] = points[row + axis];
-    }
-  }
-
-  /// Offers the points begin to end - 1, and those beside them that are read with them.
-  __device__ void offer(const float* query, std::uint32_t begin, std::uint32_t end,
-                        ClosestPoint& closest) const {
-    for (std::uint32_t group = begin / kPoints; group * kPoints < end; ++group) {
-      float coordinates[kPoints * D];
-      load(group, coordinates);
-      float distances[kPoints];
-#pragma unroll
-      for (unsigned i = 0; i < kPoints; ++i) {
-        distances[i] = 0;
-#pragma unroll
-        for (int axis = 0; axis < D; ++axis) {
-          const float distance = axis_distance(query[axis], coordinates[i * D + axis]);
-          distances[i] = add(distances[i], multiply(distance, distance));
-        }
-      }
-      const float least = fminf(fminf(distances[0], distances[1]), fminf(distances[2], distances[3]));
-      if (!(least <= closest.limit)) continue;
-#pragma unroll
-      for (unsigned i = 0; i < kPoints; ++i)
-        closest.offer(distances[i], min(group * kPoints + i, count - 1), idx_array);
-    }
-  }
-};
 
 /// Subtrees that a search comes back to, and how far they are along each axis.
 template <int D>
@@ -115,42 +41,37 @@ class LaterSubtrees {
   float offsets_[kMaxKdTreeLevels][D];
 };
 
-/// Summed as a point's distance is, so that no point of the subtree is nearer, whatever the rounding.
-template <int D>
-__device__ float squared_offsets(const float (&offsets)[D]) {
-  float sum = 0;
-#pragma unroll
-  for (int axis = 0; axis < D; ++axis) sum = add(sum, multiply(offsets[axis], offsets[axis]));
-  return sum;
-}
-
 /// What a warp's lanes share: their queries, the best of each so far, and leaves that wait to be looked at.
-template <int D>
+template <class T, int D>
 struct WarpSearch {
   static constexpr unsigned kLanes = 32;
-  float queries[D][kLanes];
-  std::uint64_t best[kLanes];  // candidate keys
+  T queries[D][kLanes];
+  BestKeys<T> best;
   std::uint32_t leaves[2 * kLanes];
   std::uint8_t owners[2 * kLanes];  // the lanes whose queries the leaves are for
 };
 
 /// The nearest neighbours of a warp's queries. A lane goes through the tree for its own query, but looks at
 /// any lane's leaves: those that lanes come to wait until there is one for each lane.
-template <int D>
+template <class T, int D>
 class ClosestWarp {
  public:
-  __device__ ClosestWarp(const SplitTree& tree, const PointGroups<D>& points, WarpSearch<D>& shared)
-      : tree_(tree), points_(points), shared_(shared), lane_(threadIdx.x % 32) {}
+  using Query = SplitQuery<T, D>;
 
-  /// Of a lane's query, the best key so far; `start` is a node that it came down to.
-  __device__ std::uint64_t run(const float (&query)[D], std::uint64_t best, std::uint32_t start,
-                               bool active) {
+  __device__ ClosestWarp(const SplitTree& tree, const PointGroups<T, D>& points,
+                         const std::int64_t* idx_array, WarpSearch<T, D>& shared)
+      : tree_(tree), points_(points), idx_array_(idx_array), shared_(shared), lane_(threadIdx.x % 32) {}
+
+  /// Of a lane's query, the best key so far; `start` is a node that it came down to, or the root.
+  __device__ CandidateKey<T> run(const T (&coordinates)[D], const CandidateKey<T>& best, std::uint32_t start,
+                                 bool active) {
 #pragma unroll
-    for (int axis = 0; axis < D; ++axis) shared_.queries[axis][lane_] = query[axis];
-    shared_.best[lane_] = best;
+    for (int axis = 0; axis < D; ++axis) shared_.queries[axis][lane_] = coordinates[axis];
+    shared_.best.set(lane_, best);
+    const Query query(coordinates);
     std::uint32_t climbed = start;
     while (active && !tree_.is_leaf(climbed)) {
-      const ChildOffsets<D> child(tree_.split(climbed), query);
+      const ChildOffsets child = query.offsets(tree_.split(climbed));
       climbed = 2 * climbed + (child.left <= child.right ? 1 : 2);
     }
     append(active, climbed);
@@ -164,7 +85,7 @@ class ClosestWarp {
       // Each lane takes one step, whichever it is at.
       if (node == kNone && !later.empty()) {
         node = later.pop(offsets);
-        if (!(squared_offsets(offsets) <= limit())) node = kNone;
+        if (!(squared(offsets) <= limit())) node = kNone;
       } else if (node == kNone && siblings != 0) {
         node = next_sibling(query, path, siblings, offsets);
       }
@@ -175,13 +96,20 @@ class ClosestWarp {
       if (waiting_ >= 32) look_at_leaves();
     } while (__any_sync(kFullWarp, node != kNone || siblings != 0 || !later.empty()));
     while (waiting_ > 0) look_at_leaves();
-    return shared_.best[lane_];
+    return shared_.best.of(lane_);
   }
 
  private:
   static constexpr std::uint32_t kNone = ~0u;
 
-  __device__ float limit() const { return key_distance(shared_.best[lane_]); }
+  __device__ float limit() const { return rounded_up(shared_.best.limit(lane_)); }
+
+  __device__ static float squared(const float (&offsets)[D]) {
+    float sum = 0;
+#pragma unroll
+    for (int axis = 0; axis < D; ++axis) sum = Query::sum(sum, Query::square(offsets[axis]));
+    return sum;
+  }
 
   /// How far the query is from the sibling of a node on its way, along the axis between them. Numbers of
   /// nodes here begin at 1.
@@ -190,17 +118,16 @@ class ClosestWarp {
     int axis;
     float offset;
 
-    __device__ Sibling(const SplitTree& tree, const float (&query)[D], std::uint32_t of)
-        : node((of ^ 1u) - 1) {
-      const ChildOffsets<D> child(tree.split(of / 2 - 1), query);
+    __device__ Sibling(const SplitTree& tree, const Query& query, std::uint32_t of) : node((of ^ 1u) - 1) {
+      const ChildOffsets child = query.offsets(tree.split(of / 2 - 1));
       axis = child.axis;
       offset = of % 2 == 0 ? child.right : child.left;
     }
-    __device__ bool is_within(float limit) const { return multiply(offset, offset) <= limit; }
+    __device__ bool is_within(float limit) const { return Query::square(offset) <= limit; }
   };
 
   /// A bit for each node on the way up from the leaf whose sibling is near enough, the leaf's the lowest.
-  __device__ std::uint32_t near_siblings(const float (&query)[D], std::uint32_t path) const {
+  __device__ std::uint32_t near_siblings(const Query& query, std::uint32_t path) const {
     std::uint32_t near = 0;
     const float most = limit();
 #pragma unroll 4
@@ -211,7 +138,7 @@ class ClosestWarp {
   }
 
   /// The lowest sibling, or kNone where it is too far by now.
-  __device__ std::uint32_t next_sibling(const float (&query)[D], std::uint32_t path, std::uint32_t& siblings,
+  __device__ std::uint32_t next_sibling(const Query& query, std::uint32_t path, std::uint32_t& siblings,
                                         float (&offsets)[D]) const {
     const Sibling sibling(tree_, query, path >> (__ffs(static_cast<int>(siblings)) - 1));
     siblings &= siblings - 1;
@@ -221,9 +148,9 @@ class ClosestWarp {
   }
 
   /// One step down, to the nearer child, or kNone where it is too far.
-  __device__ std::uint32_t step_down(const float (&query)[D], std::uint32_t node, float (&offsets)[D],
+  __device__ std::uint32_t step_down(const Query& query, std::uint32_t node, float (&offsets)[D],
                                      LaterSubtrees<D>& later) const {
-    const ChildOffsets<D> child(tree_.split(node), query);
+    const ChildOffsets child = query.offsets(tree_.split(node));
     const float most = limit();
     const bool left_first = child.left <= child.right;
     const float nearer = left_first ? child.left : child.right;
@@ -234,8 +161,8 @@ class ClosestWarp {
       far_offsets[axis] = axis == child.axis ? fmaxf(offsets[axis], farther) : offsets[axis];
       offsets[axis] = axis == child.axis ? fmaxf(offsets[axis], nearer) : offsets[axis];
     }
-    if (squared_offsets(far_offsets) <= most) later.push(2 * node + (left_first ? 2 : 1), far_offsets);
-    return squared_offsets(offsets) <= most ? 2 * node + (left_first ? 1 : 2) : kNone;
+    if (squared(far_offsets) <= most) later.push(2 * node + (left_first ? 2 : 1), far_offsets);
+    return squared(offsets) <= most ? 2 * node + (left_first ? 1 : 2) : kNone;
   }
 
   /// By the whole warp: leaves of the lanes that have one.
@@ -254,26 +181,40 @@ class ClosestWarp {
   __device__ void look_at_leaves() {
     const unsigned taken = min(waiting_, 32u);
     waiting_ -= taken;
+    unsigned owner = lane_;
+    ClosestPoint<T> closest{};
     if (lane_ < taken) {
-      const std::uint32_t leaf = shared_.leaves[waiting_ + lane_];
-      const unsigned owner = shared_.owners[waiting_ + lane_];
-      float query[D];
-#pragma unroll
-      for (int axis = 0; axis < D; ++axis) query[axis] = shared_.queries[axis][owner];
-      ClosestPoint closest{key_distance(shared_.best[owner])};
-      points_.offer(query, tree_.begin(leaf), tree_.end(leaf), closest);
-      if (closest.position != ClosestPoint::kNone) {
-        atomicMin(reinterpret_cast<unsigned long long*>(&shared_.best[owner]),
-                  static_cast<unsigned long long>(candidate_key(
-                      closest.limit, static_cast<std::uint32_t>(points_.idx_array[closest.position]))));
-      }
+      owner = shared_.owners[waiting_ + lane_];
+      closest.limit = shared_.best.limit(owner);
+      find_closest(shared_.leaves[waiting_ + lane_], owner, closest);
     }
-    __syncwarp();
+    shared_.best.offer(closest.position != ClosestPoint<T>::kNone, owner, closest, idx_array_);
+  }
+
+  /// Of a leaf's points, and those beside them that are read with them, the closest to a lane's query.
+  __device__ void find_closest(std::uint32_t leaf, unsigned owner, ClosestPoint<T>& closest) const {
+    constexpr std::uint32_t kPoints = PointGroups<T, D>::kPoints;
+    T query[D];
+#pragma unroll
+    for (int axis = 0; axis < D; ++axis) query[axis] = shared_.queries[axis][owner];
+    const std::uint32_t end = tree_.end(leaf);
+    for (std::uint32_t group = tree_.begin(leaf) / kPoints; group * kPoints < end; ++group) {
+      T distances[kPoints];
+      points_.template squared_distances<false>(query, nullptr, group, distances);
+      T least = distances[0];
+#pragma unroll
+      for (unsigned i = 1; i < kPoints; ++i) least = fmin(least, distances[i]);
+      if (!(least <= closest.limit)) continue;
+#pragma unroll
+      for (unsigned i = 0; i < kPoints; ++i)
+        closest.offer(distances[i], min(group * kPoints + i, points_.count - 1), idx_array_);
+    }
   }
 
   const SplitTree& tree_;
-  const PointGroups<D>& points_;
-  WarpSearch<D>& shared_;
+  const PointGroups<T, D>& points_;
+  const std::int64_t* const idx_array_;
+  WarpSearch<T, D>& shared_;
   const unsigned lane_;
   unsigned waiting_ = 0;  // leaves; the same in all lanes
 };
@@ -289,11 +230,11 @@ class ClosestWarp {
 /// vector
 ///   quantization", 1993; from the leaf upwards as stackless traversals of bounding volumes do; work of a
 ///   warp's lanes gathered until there is some for each, as in T. Aila and S. Laine, 2009.
-template <int D, bool kOneTree>
+template <class T, int D, bool kOneTree>
 __global__ void __launch_bounds__(kClosestThreads)
-    search_closest(Search<float> search, SplitArrays splits, QuerySort sort, std::int64_t* indices,
-                   float* distances) {
-  __shared__ WarpSearch<D> warps[kClosestThreads / 32];
+    search_closest(Search<T> search, SplitArrays splits, QuerySort sort, std::int64_t* indices,
+                   T* distances) {
+  __shared__ WarpSearch<T, D> warps[kClosestThreads / 32];
   if (search.has_fault()) return;
   const std::int64_t warp_number = search.begin + thread_number() / 32;
   if (warp_number >= search.end) return;
@@ -302,18 +243,19 @@ __global__ void __launch_bounds__(kClosestThreads)
   const std::int64_t place = (warp_number - tree_number * warps_each) * 32 + threadIdx.x % 32;
   const bool active = place < search.queries_each;
   const std::int64_t first = tree_number * search.queries_each;
-  const std::int64_t number = first + (active ? sort.order[first + place] : 0);
-  const ThreadQuery<float, D> query(search, number);
+  const std::int64_t number = active ? sort.query_at(first, place) : first;
+  const ThreadQuery<T, D> query(search, number);
   const SplitTree tree(search.shape, splits, tree_number);
-  const PointGroups<D> points(search, tree_number);
-  ClosestWarp<D> warp(tree, points, warps[threadIdx.x / 32]);
-  const std::uint64_t best =
-      warp.run(query.coordinates, candidate_key(search.squared_radius(number), kNoPoint),
-               sort.nodes[number] + ((1u << sort.level) - 1), active);
+  const PointGroups<T, D> points(search, tree_number);
+  ClosestWarp<T, D> warp(tree, points, search.idx_array + tree_number * search.shape.points,
+                         warps[threadIdx.x / 32]);
+  const std::uint32_t start = sort.takes_as_they_come() ? 0 : sort.nodes[number] + ((1u << sort.level) - 1);
+  const CandidateKey<T> best =
+      warp.run(query.coordinates, candidate_key(search.squared_radius(number), kNoPoint), start, active);
   if (!active) return;
   const bool found = key_index(best) != kNoPoint;
   indices[number] = found ? static_cast<std::int64_t>(key_index(best)) : -1;
-  distances[number] = found ? search.shown(key_distance(best)) : INFINITY;
+  distances[number] = found ? search.shown(key_distance(best)) : static_cast<T>(INFINITY);
 }
 
 }  // namespace cumulus::kd_tree

@@ -14,8 +14,9 @@ template <class T>
 void find_nearest_sorted(CudaExecutor& executor, const NearestSorted& plan,
                          const NearestJob<T, Space::kDevice>& job, NeighborReport* report);
 /// Of jobs for one neighbour.
+template <class T>
 void find_closest_sorted(CudaExecutor& executor, const ClosestSorted& plan,
-                         const NearestJob<float, Space::kDevice>& job, NeighborReport* report);
+                         const NearestJob<T, Space::kDevice>& job, NeighborReport* report);
 
 template <class T>
 void count_per_thread(CudaExecutor& executor, const CountJob<T, Space::kDevice>& job, NeighborReport* report);

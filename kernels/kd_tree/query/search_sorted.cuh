@@ -6,26 +6,44 @@
 #include <cstdint>
 
 #include "kernels/kd_tree/query/nearest_lists.cuh"
+#include "kernels/kd_tree/query/point_groups.cuh"
 #include "kernels/kd_tree/query/search.cuh"
 #include "kernels/kd_tree/query/sort.cuh"
 #include "kernels/primitives/warp.cuh"
 
 namespace cumulus::kd_tree {
 
-/// An insertion into a heap costs more than a distance: first, all lanes find which points of their leaves
-/// are within their limits; then each offers its first one, its second one, and so on, so that lanes insert
-/// together.
-template <class T, class Tree, class List>
-__device__ void offer_leaf(const Tree& tree, const T* query, std::uint32_t leaf, List& list) {
-  constexpr std::uint32_t kAtOnce = 32;
-  constexpr std::uint32_t kLoads = 4;  // issued before the first is waited for
-  std::uint32_t begin = 0;
-  std::uint32_t end = 0;
-  tree.leaf_range(leaf, &begin, &end);
-  for (std::uint32_t first = begin; first < end; first += kAtOnce) {
-    const std::uint32_t count = min(end - first, kAtOnce);
-    const T limit = list.limit();
-    std::uint32_t near = 0;
+/// Whether points are measured four at a time from where 16 bytes are read at once. FLOAT64 took longer so,
+/// and points of many dimensions take too many registers.
+template <class T, int D>
+inline constexpr bool kReadsGroups = sizeof(T) == 4 && D <= kMaxSplitDimensions;
+
+/// Blocks that a multiprocessor is to have registers for, where that is worth a few spills; 0: as the
+/// compiler likes.
+template <class T, int D, class List>
+inline constexpr int kMinSortedBlocks = 0;
+template <int D>
+inline constexpr int kMinSortedBlocks<float, D, RegisterList<float>> =
+    kReadsGroups<float, D> ? kRegisterListWarps * 32 / kRegisterListThreads : 0;
+
+/// A bit for each of the points `first` to `end` - 1, of at most 32, that is within the limit; `first` is a
+/// multiple of 4.
+template <class T, int D, bool kPeriodic>
+__device__ std::uint32_t near_points(const QueriedTree<T, D, kPeriodic>& tree,
+                                     const PointGroups<T, D>& points, const T* query, std::uint32_t first,
+                                     std::uint32_t end, T limit) {
+  constexpr std::uint32_t kLoads = 4;  // points read before the first is waited for
+  std::uint32_t near = 0;
+  if constexpr (kReadsGroups<T, D>) {
+    for (std::uint32_t i = 0; i < 32 && first + i < end; i += kLoads) {
+      T distances[kLoads];
+      points.template squared_distances<kPeriodic>(query, tree.period(), (first + i) / kLoads, distances);
+#pragma unroll
+      for (std::uint32_t j = 0; j < kLoads; ++j)
+        if (distances[j] <= limit) near |= 1u << (i + j);
+    }
+  } else {
+    const std::uint32_t count = min(end - first, 32u);
     for (std::uint32_t i = 0; i < count; i += kLoads) {
 #pragma unroll
       for (std::uint32_t j = i; j < i + kLoads; ++j) {
@@ -33,7 +51,22 @@ __device__ void offer_leaf(const Tree& tree, const T* query, std::uint32_t leaf,
         if (distance <= limit) near |= 1u << j;
       }
     }
-    near &= ~0u >> (kAtOnce - count);
+  }
+  return end - first < 32 ? near & ~(~0u << (end - first)) : near;
+}
+
+/// An insertion into a heap costs more than a distance: first, all lanes find which points of their leaves
+/// are within their limits; then each offers its first one, its second one, and so on, so that lanes insert
+/// together.
+template <class T, int D, bool kPeriodic, class List>
+__device__ void offer_leaf(const QueriedTree<T, D, kPeriodic>& tree, const PointGroups<T, D>& points,
+                           const T* query, std::uint32_t leaf, List& list) {
+  std::uint32_t begin = 0;
+  std::uint32_t end = 0;
+  tree.leaf_range(leaf, &begin, &end);
+  for (std::uint32_t first = begin - begin % 4; first < end; first += 32) {
+    std::uint32_t near = near_points(tree, points, query, first, end, list.limit());
+    if (first < begin) near &= ~0u << (begin - first);
     for (; near != 0; near &= near - 1) {
       const std::uint32_t position = first + static_cast<std::uint32_t>(__ffs(static_cast<int>(near))) - 1;
       list.offer(candidate_key(tree.squared_point_distance(query, position),
@@ -45,8 +78,8 @@ __device__ void offer_leaf(const Tree& tree, const T* query, std::uint32_t leaf,
 /// Offers the list all points that may be within its limit, the nearer child's of each node first. `boxes`
 /// are those of the tree's inner nodes.
 template <class T, int D, bool kPeriodic, class List>
-__device__ void offer_near_points(const QueriedTree<T, D, kPeriodic>& tree, const ChildExtents<T>* boxes,
-                                  const T* query, const T* period, List& list) {
+__device__ void offer_near_points(const QueriedTree<T, D, kPeriodic>& tree, const PointGroups<T, D>& points,
+                                  const ChildExtents<T>* boxes, const T* query, List& list) {
   constexpr std::uint32_t kNone = ~0u;
   std::uint32_t later[kMaxKdTreeLevels];
   T later_distance[kMaxKdTreeLevels];
@@ -62,8 +95,8 @@ __device__ void offer_near_points(const QueriedTree<T, D, kPeriodic>& tree, cons
     while (node != kNone && !tree.is_leaf(node)) {
       T left;
       T right;
-      squared_child_distances<T, D, kPeriodic>(boxes + static_cast<std::int64_t>(node) * D, query, period,
-                                               &left, &right);
+      squared_child_distances<T, D, kPeriodic>(boxes + static_cast<std::int64_t>(node) * D, query,
+                                               tree.period(), &left, &right);
       const bool left_first = left <= right;
       const T nearer = left_first ? left : right;
       const T farther = left_first ? right : left;
@@ -75,7 +108,7 @@ __device__ void offer_near_points(const QueriedTree<T, D, kPeriodic>& tree, cons
       node = nearer <= list.limit() ? 2 * node + (left_first ? 1 : 2) : next();
     }
     if (node == kNone) return;
-    offer_leaf(tree, query, node, list);
+    offer_leaf(tree, points, query, node, list);
   }
 }
 
@@ -92,44 +125,46 @@ struct NearestRows {
 template <class T>
 __device__ void store_lists(const Search<T>& search, const KeyColumn<T>& column, bool active,
                             std::int64_t number, const NearestRows<T>& rows) {
-  const int neighbors = rows.neighbors;
+  const auto neighbors = static_cast<unsigned>(rows.neighbors);
   const unsigned lists = __ballot_sync(kFullWarp, active);
-  for (unsigned list = 0; (lists >> list) != 0; ++list) {
-    const std::int64_t row = __shfl_sync(kFullWarp, number, static_cast<int>(list)) * neighbors;
-    for (unsigned i = threadIdx.x % 32; i < static_cast<unsigned>(neighbors); i += 32) {
-      const CandidateKey<T> key = column.of_lane(list).load(i);
-      const bool found = key_index(key) != kNoPoint;
-      rows.indices[row + i] = found ? static_cast<std::int64_t>(key_index(key)) : -1;
-      rows.distances[row + i] = found ? search.shown(key_distance(key)) : static_cast<T>(INFINITY);
-    }
+  for (unsigned item = threadIdx.x % 32; item < 32 * neighbors; item += 32) {
+    const unsigned list = item / neighbors;
+    const unsigned i = item - list * neighbors;
+    const std::int64_t row = __shfl_sync(kFullWarp, number, static_cast<int>(list)) * rows.neighbors;
+    if ((lists >> list & 1u) == 0) continue;
+    const CandidateKey<T> key = column.of_lane(list).load(i);
+    const bool found = key_index(key) != kNoPoint;
+    rows.indices[row + i] = found ? static_cast<std::int64_t>(key_index(key)) : -1;
+    rows.distances[row + i] = found ? search.shown(key_distance(key)) : static_cast<T>(INFINITY);
   }
 }
 
 /// The nearest neighbours of sorted queries, by groups of threads that see much the same nodes.
-/// Owns: thread i the i-th query of the slice in `order`; a warp's lists have columns of shared memory.
-/// Reads: the query; the boxes, leaves and points that its search visits.
-/// Writes: the query's row of indices and distances, by its warp.
-/// Waits for: nothing of other warps; a warp's lanes for each other before the rows are written.
-/// Cannot deadlock: a search visits each node at most once, and all lanes come to the rows.
-/// Source: Bentley, CACM 1975; queries sorted for coherence, and leaves postponed until all lanes have one,
-/// as
+/// Owns: thread i the i-th query of the slice in the order of `sort`; a warp's lists have columns of shared
+/// memory. Reads: the query; the boxes, leaves and points that its search visits. Writes: the query's row of
+/// indices and distances, by its warp. Waits for: nothing of other warps; a warp's lanes for each other
+/// before the rows are written. Cannot deadlock: a search visits each node at most once, and all lanes come
+/// to the rows. Source: Bentley, CACM 1975; queries sorted for coherence, and leaves postponed until all
+/// lanes have one, as
 ///   for rays in T. Aila and S. Laine, "Understanding the efficiency of ray traversal on GPUs", 2009.
 template <class T, int D, bool kPeriodic, class List>
-__global__ void __launch_bounds__(List::kThreads)
-    search_sorted(Search<T> search, const ChildExtents<T>* boxes, int neighbors, const std::uint32_t* order,
+__global__ void __launch_bounds__(List::kThreads, kMinSortedBlocks<T, D, List>)
+    search_sorted(Search<T> search, const ChildExtents<T>* boxes, int neighbors, QuerySort sort,
                   std::int64_t* indices, T* distances) {
   extern __shared__ std::uint64_t columns[];
   const std::int64_t place = search.begin + thread_number();
   const bool active = place < search.end && !search.has_fault();
   const std::int64_t tree_number = active ? place / search.queries_each : 0;
-  const std::int64_t number = active ? tree_number * search.queries_each + order[place] : 0;
+  const std::int64_t before = tree_number * search.queries_each;
+  const std::int64_t number = active ? sort.query_at(before, place - before) : 0;
   const KeyColumn<T> column(columns, static_cast<unsigned>(neighbors), List::kThreads / 32);
   if (active) {
     const auto tree = search.template tree<D, kPeriodic>(tree_number);
     const ThreadQuery<T, D> query(search, number);
     List list(neighbors, search.squared_radius(number), column.of_lane(threadIdx.x % 32));
-    offer_near_points<T>(tree, boxes + tree_number * (search.shape.nodes() / 2) * D, query.coordinates,
-                         search.parameters.period, list);
+    const PointGroups<T, D> points(search, tree_number);
+    offer_near_points(tree, points, boxes + tree_number * (search.shape.nodes() / 2) * D, query.coordinates,
+                      list);
     list.finish();
   }
   __syncwarp();

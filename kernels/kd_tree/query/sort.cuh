@@ -63,6 +63,13 @@ struct QuerySort {
   std::uint32_t* order;     // [queries]: the queries of each tree, sorted
   std::uint32_t* counts;    // [trees, nodes of the level]: queries in each node; then where they begin
   std::uint32_t* reserved;  // [trees]: queries of nodes that have their place
+  std::uint32_t* in_order;  // 1: queries are taken as they come, and nothing else here is written
+
+  __device__ bool takes_as_they_come() const { return *in_order != 0; }
+  /// The query at a place of a tree whose first query is `first`, as a number among all trees' queries.
+  __device__ std::int64_t query_at(std::int64_t first, std::int64_t place) const {
+    return first + (takes_as_they_come() ? place : order[first + place]);
+  }
 };
 
 /// The inner nodes of all trees as their children's boxes. Whether axes close makes no odds to the order of
@@ -82,7 +89,7 @@ struct BoxForest {
 };
 
 /// Each query goes down to the nearer child, level after level, and is counted in the node that it comes to.
-/// Owns: thread i query i.
+/// Owns: each thread of `threads` in all, query after query, as many apart.
 /// Reads: the query; the nodes on its way down.
 /// Writes: the query's node, and its rank there; the node's count, by an atomic addition.
 /// Waits for: nothing.
@@ -91,16 +98,18 @@ struct BoxForest {
 template <class T, int D, class Forest>
 __global__ void __launch_bounds__(kSearchThreads)
     route_queries(Search<T> search, Forest forest, QuerySort sort) {
-  const std::int64_t number = thread_number();
-  if (number >= search.all_queries()) return;
-  const std::int64_t tree = number / search.queries_each;
-  const ThreadQuery<T, D> query(search, number);
-  std::uint32_t node = 0;
-  for (int level = 0; level < sort.level; ++level)
-    node = 2 * node + (forest.left_is_nearer(tree, node, query.coordinates) ? 1 : 2);
-  node -= (1u << sort.level) - 1;
-  sort.nodes[number] = node;
-  sort.ranks[number] = atomicAdd(sort.counts + (tree << sort.level) + node, 1u);
+  if (sort.takes_as_they_come()) return;
+  const std::int64_t threads = std::int64_t{gridDim.x} * kSearchThreads;
+  for (std::int64_t number = thread_number(); number < search.all_queries(); number += threads) {
+    const std::int64_t tree = number / search.queries_each;
+    const ThreadQuery<T, D> query(search, number);
+    std::uint32_t node = 0;
+    for (int level = 0; level < sort.level; ++level)
+      node = 2 * node + (forest.left_is_nearer(tree, node, query.coordinates) ? 1 : 2);
+    node -= (1u << sort.level) - 1;
+    sort.nodes[number] = node;
+    sort.ranks[number] = atomicAdd(sort.counts + (tree << sort.level) + node, 1u);
+  }
 }
 
 inline constexpr unsigned kPlacedNodes = 1024;
@@ -117,6 +126,7 @@ inline constexpr unsigned kPlacedNodes = 1024;
 __global__ void __launch_bounds__(kPlacedNodes) place_nodes(QuerySort sort, unsigned blocks) {
   __shared__ std::uint32_t warp_sums[32];
   __shared__ std::uint32_t begin;
+  if (sort.takes_as_they_come()) return;
   const std::int64_t tree = blockIdx.x / blocks;
   const std::uint32_t node = (blockIdx.x % blocks) * kPlacedNodes + threadIdx.x;
   std::uint32_t* count = sort.counts + (tree << sort.level) + node;
@@ -133,20 +143,21 @@ __global__ void __launch_bounds__(kPlacedNodes) place_nodes(QuerySort sort, unsi
 }
 
 /// The last step of the sort: each query at its place.
-/// Owns: thread i query i.
+/// Owns: each thread of `threads` in all, query after query, as many apart.
 /// Reads: its node and rank; where its node's queries begin.
 /// Writes: its number at its place of `order`.
 /// Waits for: nothing.
 /// Cannot deadlock: no thread waits for another.
 /// Source: a counting sort's scatter.
-
 __global__ void __launch_bounds__(kSearchThreads)
     order_queries(QuerySort sort, std::int64_t queries_each, std::int64_t all_queries) {
-  const std::int64_t number = thread_number();
-  if (number >= all_queries) return;
-  const std::int64_t tree = number / queries_each;
-  const std::int64_t place = sort.counts[(tree << sort.level) + sort.nodes[number]] + sort.ranks[number];
-  sort.order[tree * queries_each + place] = static_cast<std::uint32_t>(number - tree * queries_each);
+  if (sort.takes_as_they_come()) return;
+  const std::int64_t threads = std::int64_t{gridDim.x} * kSearchThreads;
+  for (std::int64_t number = thread_number(); number < all_queries; number += threads) {
+    const std::int64_t tree = number / queries_each;
+    const std::int64_t place = sort.counts[(tree << sort.level) + sort.nodes[number]] + sort.ranks[number];
+    sort.order[tree * queries_each + place] = static_cast<std::uint32_t>(number - tree * queries_each);
+  }
 }
 
 }  // namespace cumulus::kd_tree

@@ -1,10 +1,13 @@
 #include <cuda_runtime.h>
 
+#include <algorithm>
+
 #include "kernels/core/cuda_error.h"
 #include "kernels/core/div.h"
 #include "kernels/core/launch_slices.h"
 #include "kernels/kd_tree/query/closest.cuh"
 #include "kernels/kd_tree/query/faults.cuh"
+#include "kernels/kd_tree/query/order.cuh"
 #include "kernels/kd_tree/query/search.h"
 #include "kernels/kd_tree/query/search_sorted.cuh"
 #include "kernels/kd_tree/query/sort.cuh"
@@ -32,6 +35,7 @@ struct SortBuffers {
   DeviceSpan<std::uint32_t> order;
   DeviceSpan<std::uint32_t> counts;
   DeviceSpan<std::uint32_t> reserved;
+  DeviceSpan<std::uint32_t> in_order;
 
   template <class T>
   SortBuffers(CudaExecutor& executor, int level, const QueriedForest<T, Space::kDevice>& forest)
@@ -39,12 +43,17 @@ struct SortBuffers {
         ranks(executor.scratch<std::uint32_t>(nodes.size())),
         order(executor.scratch<std::uint32_t>(nodes.size())),
         counts(executor.scratch<std::uint32_t>(static_cast<std::size_t>(forest.shape.trees << level))),
-        reserved(executor.scratch<std::uint32_t>(static_cast<std::size_t>(forest.shape.trees))) {}
+        reserved(executor.scratch<std::uint32_t>(static_cast<std::size_t>(forest.shape.trees))),
+        in_order(executor.scratch<std::uint32_t>(1)) {}
 
   QuerySort sort(int level) const {
-    return {level, nodes.data(), ranks.data(), order.data(), counts.data(), reserved.data()};
+    return {level, nodes.data(), ranks.data(), order.data(), counts.data(), reserved.data(), in_order.data()};
   }
 };
+
+/// Blocks of a kernel whose threads take queries one after another: few, which end soon where there is
+/// nothing to sort.
+constexpr unsigned kMaxSortBlocks = 2048;
 
 template <class T, int D, class Forest>
 void sort_queries(CUstream_st* stream, const Search<T>& search, const Forest& forest,
@@ -52,7 +61,8 @@ void sort_queries(CUstream_st* stream, const Search<T>& search, const Forest& fo
   const QuerySort sort = buffers.sort(level);
   CUMULUS_CUDA(cudaMemsetAsync(sort.counts, 0, buffers.counts.bytes(), stream));
   CUMULUS_CUDA(cudaMemsetAsync(sort.reserved, 0, buffers.reserved.bytes(), stream));
-  const unsigned blocks = search_blocks(search.all_queries());
+  look_at_order<T, D><<<1, kOrderThreads, 0, stream>>>(search, sort.in_order);
+  const unsigned blocks = std::min(search_blocks(search.all_queries()), kMaxSortBlocks);
   const unsigned node_blocks = divide_up(1u << level, kPlacedNodes);
   route_queries<T, D><<<blocks, kSearchThreads, 0, stream>>>(search, forest, sort);
   place_nodes<<<static_cast<unsigned>(search.shape.trees) * node_blocks, kPlacedNodes, 0, stream>>>(
@@ -75,18 +85,18 @@ void search_with(CudaExecutor& executor, const NearestSorted& plan, const Search
                 [&](std::int64_t begin, std::int64_t end) {
                   const auto blocks = static_cast<unsigned>(divide_up(end - begin, List::kThreads));
                   kernel<<<blocks, List::kThreads, plan.shared_bytes, executor.stream()>>>(
-                      search.slice(begin, end), boxes, job.neighbors, sorted.order.data(), job.indices.data(),
-                      job.distances.data());
+                      search.slice(begin, end), boxes, job.neighbors, sorted.sort(plan.level),
+                      job.indices.data(), job.distances.data());
                   CUMULUS_CUDA(cudaGetLastError());
                 });
 }
 
-template <int D>
-void search_closest_in_slices(CudaExecutor& executor, const Search<float>& search, const SplitArrays& splits,
-                              const QuerySort& sort, const NearestJob<float, Space::kDevice>& job) {
+template <class T, int D>
+void search_closest_in_slices(CudaExecutor& executor, const Search<T>& search, const SplitArrays& splits,
+                              const QuerySort& sort, const NearestJob<T, Space::kDevice>& job) {
   constexpr std::int64_t kWarp = 32;
   const std::int64_t warps = search.shape.trees * divide_up(search.queries_each, kWarp);
-  const auto kernel = search.shape.trees == 1 ? search_closest<D, true> : search_closest<D, false>;
+  const auto kernel = search.shape.trees == 1 ? search_closest<T, D, true> : search_closest<T, D, false>;
   launch_slices(executor, warps * kWarp, slice_bounds(search, kFirstSliceSorted),
                 [&](std::int64_t begin, std::int64_t end) {
                   const std::int64_t first = divide_up(begin, kWarp);
@@ -134,9 +144,10 @@ template void find_nearest_sorted(CudaExecutor&, const NearestSorted&,
 template void find_nearest_sorted(CudaExecutor&, const NearestSorted&,
                                   const NearestJob<double, Space::kDevice>&, NeighborReport*);
 
+template <class T>
 void find_closest_sorted(CudaExecutor& executor, const ClosestSorted& plan,
-                         const NearestJob<float, Space::kDevice>& job, NeighborReport* report) {
-  Search<float> search = search_of(job.forest);
+                         const NearestJob<T, Space::kDevice>& job, NeighborReport* report) {
+  Search<T> search = search_of(job.forest);
   report_faults(executor, search, report);
   if (search.all_queries() == 0) return;
   const SplitArrays splits{executor.scratch<SplitNode>(plan.splits).data(),
@@ -144,12 +155,17 @@ void find_closest_sorted(CudaExecutor& executor, const ClosestSorted& plan,
   const SortBuffers sorted(executor, plan.level, job.forest);
   with_dimensions_between<2, kMaxSplitDimensions>(
       search.shape.dimensions, [&]<int D>(Dimensions<D> /*dimensions*/) {
-        gather_splits<D>
+        gather_splits<T, D>
             <<<search_blocks(search.all_leaves()), kSearchThreads, 0, executor.stream()>>>(search, splits);
-        sort_queries<float, D>(executor.stream(), search,
-                               SplitForest<D>{splits.nodes, search.shape.nodes() / 2}, sorted, plan.level);
-        search_closest_in_slices<D>(executor, search, splits, sorted.sort(plan.level), job);
+        sort_queries<T, D>(executor.stream(), search,
+                           SplitForest<T, D>{splits.nodes, search.shape.nodes() / 2}, sorted, plan.level);
+        search_closest_in_slices<T, D>(executor, search, splits, sorted.sort(plan.level), job);
       });
 }
+
+template void find_closest_sorted(CudaExecutor&, const ClosestSorted&,
+                                  const NearestJob<float, Space::kDevice>&, NeighborReport*);
+template void find_closest_sorted(CudaExecutor&, const ClosestSorted&,
+                                  const NearestJob<double, Space::kDevice>&, NeighborReport*);
 
 }  // namespace cumulus::kd_tree

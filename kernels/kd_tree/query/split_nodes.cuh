@@ -19,6 +19,12 @@ __device__ inline float raised_to_bit(float x, unsigned bit) {
   return __uint_as_float((bits >> 31) != 0 ? bits - 1 : bits + 1);
 }
 
+/// FLOAT64 planes are kept in FLOAT32, moved outwards.
+__device__ inline float rounded_up(float x) { return x; }
+__device__ inline float rounded_up(double x) { return __double2float_ru(x); }
+__device__ inline float rounded_down(float x) { return x; }
+__device__ inline float rounded_down(double x) { return __double2float_rd(x); }
+
 /// A node's split, its bounds rounded outwards by a unit in the last place to hold the axis.
 __device__ inline SplitNode split_at(int axis, float left_upper, float right_lower) {
   if (!(left_upper < INFINITY) || !(right_lower > -INFINITY)) return {INFINITY, -INFINITY};
@@ -43,8 +49,8 @@ struct SplitArrays {
 /// deadlock: no thread waits for another. Source: this project's; the two planes of a node are those of
 /// bounding interval hierarchies (C. Waechter
 ///   and A. Keller, "Instant ray tracing: the bounding interval hierarchy", 2006).
-template <int D>
-__global__ void __launch_bounds__(kSearchThreads) gather_splits(Search<float> search, SplitArrays arrays) {
+template <class T, int D>
+__global__ void __launch_bounds__(kSearchThreads) gather_splits(Search<T> search, SplitArrays arrays) {
   const std::int64_t nodes = search.shape.nodes();
   const std::int64_t inner_nodes = nodes / 2;
   const std::int64_t number = thread_number();
@@ -58,15 +64,15 @@ __global__ void __launch_bounds__(kSearchThreads) gather_splits(Search<float> se
   if (number >= search.shape.trees * inner_nodes) return;
   const std::int64_t tree = number / inner_nodes;
   const std::int64_t left = 2 * (number - tree * inner_nodes) + 1;
-  const float* lower = search.node_bounds + (2 * tree * nodes + left) * D;
-  const float* upper = lower + nodes * D;
+  const T* lower = search.node_bounds + (2 * tree * nodes + left) * D;
+  const T* upper = lower + nodes * D;
   SplitNode split{INFINITY, -INFINITY};
-  float widest = -1;
+  T widest = -1;
   for (int axis = 0; axis < D; ++axis) {
-    const float gap = lower[D + axis] - upper[axis];
+    const T gap = lower[D + axis] - upper[axis];
     if (!(gap > widest) || gap < 0) continue;
     widest = gap;
-    split = split_at(axis, upper[axis], lower[D + axis]);
+    split = split_at(axis, rounded_up(upper[axis]), rounded_down(lower[D + axis]));
   }
   arrays.nodes[number] = split;
 }
@@ -86,27 +92,69 @@ __device__ float at_axis(const float* values, int axis) {
 }
 
 /// How far a query is from both children of a node, along the axis of its split.
-template <int D>
 struct ChildOffsets {
   int axis;
   float left;
   float right;
+};
 
-  __device__ ChildOffsets(const SplitNode& split, const float* query) : axis(axis_of(split)) {
-    const float x = at_axis<D>(query, axis);
-    left = fmaxf(x - split.left_upper, 0.0f);
-    right = fmaxf(split.right_lower - x, 0.0f);
+/// A query as splits see it, and sums of its offsets from them, which are those of no point beyond: they are
+/// summed as a point's distance is, so that no such point is nearer, whatever the rounding.
+template <class T, int D>
+class SplitQuery;
+
+template <int D>
+class SplitQuery<float, D> {
+ public:
+  __device__ explicit SplitQuery(const float* query) {
+#pragma unroll
+    for (int axis = 0; axis < D; ++axis) x_[axis] = query[axis];
   }
+  __device__ ChildOffsets offsets(const SplitNode& split) const {
+    const int axis = axis_of(split);
+    const float x = at_axis<D>(x_, axis);
+    return {axis, fmaxf(x - split.left_upper, 0.0f), fmaxf(split.right_lower - x, 0.0f)};
+  }
+  __device__ static float square(float offset) { return multiply(offset, offset); }
+  __device__ static float sum(float a, float b) { return add(a, b); }
+
+ private:
+  float x_[D];
+};
+
+/// Of FLOAT64 the offsets are FLOAT32, each operation rounded down: never more than the same in FLOAT64,
+/// which rounds monotonely and holds each of them.
+template <int D>
+class SplitQuery<double, D> {
+ public:
+  __device__ explicit SplitQuery(const double* query) {
+#pragma unroll
+    for (int axis = 0; axis < D; ++axis) {
+      below_[axis] = rounded_down(query[axis]);
+      above_[axis] = rounded_up(query[axis]);
+    }
+  }
+  __device__ ChildOffsets offsets(const SplitNode& split) const {
+    const int axis = axis_of(split);
+    return {axis, fmaxf(__fsub_rd(at_axis<D>(below_, axis), split.left_upper), 0.0f),
+            fmaxf(__fsub_rd(split.right_lower, at_axis<D>(above_, axis)), 0.0f)};
+  }
+  __device__ static float square(float offset) { return __fmul_rd(offset, offset); }
+  __device__ static float sum(float a, float b) { return __fadd_rd(a, b); }
+
+ private:
+  float below_[D];
+  float above_[D];
 };
 
 /// The inner nodes of all trees as their splits.
-template <int D>
+template <class T, int D>
 struct SplitForest {
   const SplitNode* nodes;
   std::int64_t inner_nodes;  // of a tree
 
-  __device__ bool left_is_nearer(std::int64_t tree, std::uint32_t node, const float* query) const {
-    const ChildOffsets<D> child(load_split(nodes + tree * inner_nodes + node), query);
+  __device__ bool left_is_nearer(std::int64_t tree, std::uint32_t node, const T* query) const {
+    const ChildOffsets child = SplitQuery<T, D>(query).offsets(load_split(nodes + tree * inner_nodes + node));
     return child.left <= child.right;
   }
 };

@@ -62,6 +62,7 @@ class QueriedTree {
 
   CUMULUS_KD_TREE_INLINE bool is_leaf(std::uint32_t node) const { return node >= inner_nodes_; }
   CUMULUS_KD_TREE_INLINE std::int64_t index(std::uint32_t position) const { return idx_array_[position]; }
+  CUMULUS_KD_TREE_INLINE const T* period() const { return search_.period; }
 
   CUMULUS_KD_TREE_INLINE T squared_box_distance(const T* query, std::uint32_t node) const {
     const std::int64_t row = static_cast<std::int64_t>(node) * dimensions_.count();

@@ -1,0 +1,80 @@
+#pragma once
+
+// A tree's points, read 16 bytes at a time.
+
+#include <cstdint>
+#include <type_traits>
+
+#include "kernels/kd_tree/query/search.cuh"
+
+namespace cumulus::kd_tree {
+
+/// As many of one tree's points as begin where 16 bytes do again: four of FLOAT32, two of FLOAT64.
+template <class T, int D>
+struct PointGroups {
+  static constexpr std::uint32_t kPoints = 16 / sizeof(T);
+  const T* points;
+  std::uint32_t count;
+  std::uint32_t
+      vector_groups;  // that 16 bytes are read of at once: none where the tree's points begin elsewhere
+
+  __device__ PointGroups(const Search<T>& search, std::int64_t tree)
+      : points(search.tree_points + tree * search.shape.points * D),
+        count(static_cast<std::uint32_t>(search.shape.points)),
+        vector_groups(reinterpret_cast<std::uintptr_t>(points) % 16 == 0 ? count / kPoints : 0) {}
+
+  /// Of a group's points the squared distances from a query; of the last group that of the last point again
+  /// where there are no more. `period` is read where axes close on themselves.
+  template <bool kPeriodic>
+  __device__ void squared_distances(const T* query, const T* period, std::uint32_t group,
+                                    T (&distances)[kPoints]) const {
+    T coordinates[kPoints * D];
+    load(group, coordinates);
+#pragma unroll
+    for (unsigned i = 0; i < kPoints; ++i) {
+      distances[i] = 0;
+#pragma unroll
+      for (int axis = 0; axis < D; ++axis) {
+        const T x = coordinates[i * D + axis];
+        T distance;
+        if constexpr (kPeriodic) {
+          distance = periodic_axis_distance(query[axis], x, x, period[axis]);
+        } else {
+          distance = axis_distance(query[axis], x);
+        }
+        distances[i] = add(distances[i], multiply(distance, distance));
+      }
+    }
+  }
+
+ private:
+  using Vector = std::conditional_t<sizeof(T) == 4, float4, double2>;
+
+  __device__ static void unpack(const float4& vector, float* to) {
+    to[0] = vector.x;
+    to[1] = vector.y;
+    to[2] = vector.z;
+    to[3] = vector.w;
+  }
+  __device__ static void unpack(const double2& vector, double* to) {
+    to[0] = vector.x;
+    to[1] = vector.y;
+  }
+
+  __device__ void load(std::uint32_t group, T (&coordinates)[kPoints * D]) const {
+    if (group < vector_groups) {
+      const Vector* vectors = reinterpret_cast<const Vector*>(points) + static_cast<std::int64_t>(group) * D;
+#pragma unroll
+      for (int i = 0; i < D; ++i) unpack(__ldg(vectors + i), coordinates + kPoints * i);
+      return;
+    }
+#pragma unroll
+    for (unsigned i = 0; i < kPoints; ++i) {
+      const std::int64_t row = static_cast<std::int64_t>(min(group * kPoints + i, count - 1)) * D;
+#pragma unroll
+      for (int axis = 0; axis < D; ++axis) coordinates[i * D + axis] = points[row + axis];
+    }
+  }
+};
+
+}  // namespace cumulus::kd_tree
