@@ -70,6 +70,8 @@ const std::map<std::string, std::string_view>& capabilities_of_settings() {
       {"shared_memory.group", kNoBound},
       {"shared_memory.max_bytes", "max_shared_bytes"},
       {"shared_memory.max_bytes_per_user", "max_shared_bytes_per_user"},
+      {"shared_memory.max_device_bytes", kNoBound},  // of GPUs: max_shared_device_bytes, 0 on this CPU
+      {"shared_memory.max_device_bytes_per_user", kNoBound},
       {"shared_memory.max_regions", "max_shared_regions"},
       {"shared_memory.max_regions_per_user", "max_shared_regions_per_user"},
   };
