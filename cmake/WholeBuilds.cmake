@@ -28,6 +28,27 @@ function(join_sources)
   endif()
 endfunction()
 
+# join_where_names_differ(TARGET FILE...): likewise of files of which some name things alike. Those do not go together.
+function(join_where_names_differ target)
+  find_program(CUMULUS_PYTHON python3)
+  if(NOT CUMULUS_JOIN_SOURCES OR NOT CUMULUS_PYTHON)
+    return()
+  endif()
+  execute_process(
+    COMMAND ${CUMULUS_PYTHON} ${PROJECT_SOURCE_DIR}/scripts/source_groups.py 12 ${ARGN}
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE _lines COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "[^\n]+" _lines "${_lines}")
+  foreach(_line IN LISTS _lines)
+    string(REPLACE " " ";" _line "${_line}")
+    list(GET _line 0 _group)
+    list(GET _line 1 _file)
+    set_source_files_properties(${_file} PROPERTIES UNITY_GROUP ${target}_${_group})
+  endforeach()
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})  # whose names decide
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  _keep_guesses_warnings(${target})
+endfunction()
+
 set(_service_headers
   <absl/status/statusor.h> <absl/strings/str_cat.h> <absl/synchronization/mutex.h> <absl/time/clock.h>
   <algorithm> <atomic> <chrono> <functional> <map> <memory> <mutex> <optional> <span> <string> <thread> <vector>
