@@ -224,6 +224,7 @@ TEST_P(Transfers, OfOneClientAreBoundedInNumberAndInWhatTheyAnnounce) {
   const auto writer = server.transfer->WriteBuffer(&context, &buffer);
   ASSERT_TRUE(writer->Write(server.first(900)));
   while (server.reserved_bytes() == 0) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  const std::size_t of_the_first = server.reserved_bytes();  // more than its bytes
   v1::Buffer other;
   const grpc::Status announced = server.upload({server.first(101)}, &other);
   expect_reason(announced, grpc::StatusCode::UNAVAILABLE, "NO_MEMORY_NOW");
@@ -232,7 +233,7 @@ TEST_P(Transfers, OfOneClientAreBoundedInNumberAndInWhatTheyAnnounce) {
   grpc::ClientContext second_context;
   const auto second = server.transfer->WriteBuffer(&second_context, &buffer);
   ASSERT_TRUE(second->Write(server.first(100)));
-  while (server.reserved_bytes() < 1000) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  while (server.reserved_bytes() == of_the_first) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   const grpc::Status third = server.upload(server.messages("x"), &other);
   expect_reason(third, grpc::StatusCode::RESOURCE_EXHAUSTED, "LIMIT_EXCEEDED");
   EXPECT_THAT(third.error_message(),
