@@ -26,8 +26,7 @@ std::optional<absl::Status> outcome(const CudaEvent& event, Device& device) {
     if (!event.reached()) return std::nullopt;
     return absl::OkStatus();
   } catch (const CudaError& error) {
-    if (error.sticky()) device.mark_unhealthy();
-    return device_fault(error.what());
+    return device.fault(error);
   }
 }
 

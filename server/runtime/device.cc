@@ -27,6 +27,11 @@ absl::Status nothing_to_export(const Device& device) {
 
 }  // namespace
 
+absl::Status Device::fault(const CudaError& error) {
+  if (error.sticky()) mark_unhealthy();
+  return device_fault(error.what());
+}
+
 absl::StatusOr<Device::Exported> Device::allocate_exported(std::size_t /*bytes*/) {
   return nothing_to_export(*this);
 }

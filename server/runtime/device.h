@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "kernels/core/cpu_executor.h"
+#include "kernels/core/cuda_error.h"
 #include "kernels/core/cuda_executor.h"
 #include "kernels/core/exported_memory.h"
 #include "server/runtime/descriptor.h"
@@ -101,6 +102,8 @@ class Device {
   bool healthy() const { return healthy_.load(std::memory_order_relaxed); }
   /// From any thread, and however often.
   void mark_unhealthy();
+  /// What a call that met `error` answers; afterwards the device is unhealthy if the error is sticky.
+  absl::Status fault(const CudaError& error);
   /// `failed` is called when the device fails; it must not block. Before calls use the device.
   void on_failure(std::function<void()> failed) { failed_ = std::move(failed); }
 

@@ -26,8 +26,7 @@ absl::Status translate_exception(Device& device, absl::Time deadline) {
           concat(device.name(), " has no memory left for this request, although its budget has; other ",
                  "programs may hold it: end them, or try a smaller request (", error.what(), ")"));
     }
-    if (error.sticky()) device.mark_unhealthy();
-    return device_fault(error.what());
+    return device.fault(error);
   } catch (const std::bad_alloc&) {
     return exhausted(device.budget()->subject(),
                      "the machine has no memory left for this request; try a smaller one");

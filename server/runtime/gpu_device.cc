@@ -65,8 +65,7 @@ class Copier {
       copy(executor_);
       poller.watch(executor_.stream(), done);
     } catch (const CudaError& error) {
-      if (error.sticky()) device.mark_unhealthy();
-      done(device_fault(error.what()));
+      done(device.fault(error));
     }
   }
 
@@ -152,8 +151,7 @@ class GpuDevice final : public Device {
       }
       return absl::OkStatus();
     } catch (const CudaError& error) {
-      if (error.sticky()) mark_unhealthy();
-      return device_fault(error.what());
+      return fault(error);
     }
   }
 

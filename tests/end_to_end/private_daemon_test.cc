@@ -1,11 +1,13 @@
 // That a job takes its own daemon along, however it ends.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
@@ -87,6 +89,31 @@ TEST(PrivateDaemon, IsClearedAwayByTheNextJobWhenItsOwnIsKilled) {
   jobs.back()->send(SIGINT);
   EXPECT_EQ(jobs.back()->wait().exit_code, 130);
   EXPECT_EQ(folders_in(temporary.path()), 1);
+}
+
+TEST(PrivateDaemon, StartsWhileItsJobReads) {
+  const TemporaryFolder temporary;
+  const TemporaryFolder files;
+  const std::string input = files / "map.exr";
+  ASSERT_EQ(mkfifo(input.c_str(), 0600), 0);
+  Program job(test_program("cumulus"),
+              {"--backend", "cpu", "blur", input, "--sigma", "2", "-o", files / "blurred.exr"},
+              {{"TMPDIR", temporary.path().string()}});
+  socket_in(temporary.path());  // before there is anything to read
+  std::ofstream(input, std::ios::binary) << std::ifstream(kMap, std::ios::binary).rdbuf();
+  const Ended ended = job.wait();
+  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_TRUE(fs::is_empty(temporary.path()));
+}
+
+TEST(PrivateDaemon, IsGoneWhereItsJobFindsNoInput) {
+  const TemporaryFolder temporary;
+  const Ended ended = run_cumulus(
+      {"--backend", "cpu", "blur", temporary / "none.exr", "--sigma", "2", "-o", temporary / "blurred.exr"},
+      {{"TMPDIR", temporary.path().string()}});
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_NE(ended.errors.find("there is no file"), std::string::npos) << ended.errors;
+  EXPECT_TRUE(fs::is_empty(temporary.path()));
 }
 
 TEST(PrivateDaemon, LeavesNothingBehindWhenItsJobIsInterrupted) {

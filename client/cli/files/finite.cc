@@ -87,6 +87,7 @@ void clamp_all(T* values, std::size_t count) {
 absl::Status treat_non_finite(NonFinite policy, const std::string& path,
                               const std::vector<std::string>& channels, Array& pixels,
                               NonFiniteValues& found) {
+  if (policy == NonFinite::kRefusedByServer) return absl::OkStatus();
   const std::size_t count = pixels.bytes().size() / element_bytes(pixels.type());
   const Shape shape = pixels.shape();
   with_elements(pixels, [&]<class T>(const T* values) {

@@ -16,6 +16,7 @@ enum class NonFinite {
   kClamp,   ///< NaN becomes 0; an infinity the largest number of the picture, at least 65504, half floats'
             ///< largest
   kKeep,    ///< they are taken as they are
+  kRefusedByServer,  ///< likewise, and the server looks for them
 };
 
 /// The end of a refusal.

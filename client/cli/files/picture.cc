@@ -8,6 +8,7 @@
 
 #include "cli/files/extension.h"
 #include "cli/files/samples.h"
+#include "cumulus/errors.h"
 
 namespace cumulus::cli {
 namespace {
@@ -61,6 +62,23 @@ absl::StatusOr<PictureInput> read_picture(const std::string& path, ReadAs as, co
       treat_non_finite(options.non_finite, path, input.channel_names(), input.pixels, input.non_finite);
   if (!treated.ok()) return treated;
   return input;
+}
+
+PictureOptions searched_by_server(PictureOptions options, bool dry_run) {
+  if (options.non_finite == NonFinite::kRefuse && !dry_run) options.non_finite = NonFinite::kRefusedByServer;
+  return options;
+}
+
+NonFinitePixels policy_of_server(const PictureOptions& options) {
+  return options.non_finite == NonFinite::kRefuse ? NonFinitePixels::kRefuse : NonFinitePixels::kKeep;
+}
+
+absl::Status count_non_finite(const absl::Status& refusal, const PictureInput& input, Array& pixels) {
+  if (error_reason(refusal) != "NON_FINITE_PIXEL") return refusal;
+  NonFiniteValues found;
+  const absl::Status counted =
+      treat_non_finite(NonFinite::kRefuse, input.path, input.channel_names(), pixels, found);
+  return counted.ok() ? refusal : counted;
 }
 
 absl::Status check_room(const std::string& path, const PictureInput& from, const PictureOptions& options,

@@ -12,6 +12,7 @@
 #include "cli/files/npy.h"
 #include "cli/job/report.h"
 #include "cumulus/array.h"
+#include "cumulus/operation.h"
 
 // Pictures that a command reads, computes with and writes, so that what their files say stays with them.
 
@@ -40,6 +41,15 @@ struct PictureInput {
 /// Reads `path`, an image file as `as` says, and refuses or changes what is not finite.
 absl::StatusOr<PictureInput> read_picture(const std::string& path, ReadAs as, const PictureOptions& options,
                                           bool all_channels = false);
+
+/// For reading a picture for an operation that refuses what is not finite where `options` say so: not
+/// searched here, unless the operation will not run (`dry_run`).
+PictureOptions searched_by_server(PictureOptions options, bool dry_run);
+/// What that operation is told.
+NonFinitePixels policy_of_server(const PictureOptions& options);
+/// Of its refusal of a pixel that is not finite: names the first and counts the others, as read_picture does.
+/// Other statuses are left as they are. `pixels` is what was uploaded.
+absl::Status count_non_finite(const absl::Status& refusal, const PictureInput& input, Array& pixels);
 
 /// Whether a picture made of `from` can be written at `path`: its type of samples, and numbers beyond 0 to 1
 /// unless `in_range`, as they are not where `from` had integers and the result stays within theirs.

@@ -72,6 +72,11 @@ class Job {
   bool reports_failure() const { return reports_failure_; }
 
   Stages& stages() { return stages_; }
+  /// Begins the stage "read", meanwhile a private daemon.
+  void begin_read() {
+    server_->begin();
+    stages_.begin("read");
+  }
   Report& report() { return report_; }
   /// In the report's place.
   void print_instead(std::string text) { text_ = std::move(text); }

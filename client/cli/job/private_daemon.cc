@@ -82,18 +82,17 @@ bool serves(const std::string& target) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::start(const std::string& backend) {
+absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::launch(const std::string& backend) {
   absl::StatusOr<std::unique_ptr<TemporaryFolder>> folder = TemporaryFolder::make();
   if (!folder.ok()) return folder.status();
   std::unique_ptr<PrivateDaemon> daemon(new PrivateDaemon(*std::move(folder)));
-  if (absl::Status launched = daemon->launch(backend); !launched.ok()) return launched;
-  if (absl::Status serving = daemon->wait_until_serving(); !serving.ok()) return serving;
+  if (absl::Status launched = daemon->launch_process(backend); !launched.ok()) return launched;
   return daemon;
 }
 
 PrivateDaemon::~PrivateDaemon() {
   if (process_ > 0) {
-    kill(process_, SIGTERM);
+    kill(process_, served_ ? SIGTERM : SIGKILL);  // one that nobody has used has nothing to bring to an end
     const absl::Time give_up = absl::Now() + kStopTimeout;
     while (!has_ended() && absl::Now() < give_up) absl::SleepFor(absl::Milliseconds(2));
     if (process_ > 0) {
@@ -103,7 +102,7 @@ PrivateDaemon::~PrivateDaemon() {
   }
 }
 
-absl::Status PrivateDaemon::launch(const std::string& backend) {
+absl::Status PrivateDaemon::launch_process(const std::string& backend) {
   const absl::StatusOr<fs::path> program = find_daemon();
   if (!program.ok()) return program.status();
   const int log = open((folder_->path() / "log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
@@ -142,6 +141,7 @@ absl::Status PrivateDaemon::wait_until_serving() {
     }
     absl::SleepFor(absl::Milliseconds(5));
   }
+  served_ = true;
   return absl::OkStatus();
 }
 

@@ -21,11 +21,24 @@ absl::StatusOr<std::string> JobServer::target() {
   if (!address_.empty()) return address_;
   const std::lock_guard lock(mutex_);
   if (daemon_ == nullptr) {
-    auto daemon = PrivateDaemon::start(backend_);
+    auto daemon = PrivateDaemon::launch(backend_);
     if (!daemon.ok()) return daemon.status();
     daemon_ = *std::move(daemon);
   }
+  if (serving_) return daemon_->target();
+  if (absl::Status serving = daemon_->wait_until_serving(); !serving.ok()) {
+    daemon_ = nullptr;
+    return serving;
+  }
+  serving_ = true;
   return daemon_->target();
+}
+
+void JobServer::begin() {
+  const std::lock_guard lock(mutex_);
+  if (!is_private() || daemon_ != nullptr) return;
+  auto daemon = PrivateDaemon::launch(backend_);
+  if (daemon.ok()) daemon_ = *std::move(daemon);  // else target() says what is wrong
 }
 
 ConnectOptions JobServer::options() const {

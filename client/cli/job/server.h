@@ -15,7 +15,7 @@
 
 namespace cumulus::cli {
 
-/// Where jobs run: the server that was named, or a private one for all of them, started when the first asks.
+/// Where jobs run: the server that was named, or a private one for all of them.
 class JobServer {
  public:
   /// `address` is HOST:PORT or unix:PATH; empty: a private daemon with `backend`, which may be empty, too.
@@ -28,7 +28,10 @@ class JobServer {
         credentials_(std::move(credentials)),
         wait_(wait) {}
 
-  /// For Client::connect. From any thread, as the next one.
+  /// Starts a private daemon, if there is to be one, and does not wait for it. From any thread, as the next
+  /// ones.
+  void begin();
+  /// For Client::connect. Begins, if nobody has, and waits for a private daemon to serve.
   absl::StatusOr<std::string> target();
   /// Gives a server that does not serve `patience`, or the time that its user wants it to be given.
   absl::StatusOr<Client> connect(const Cancellation& interrupt, absl::Duration patience);
@@ -45,7 +48,8 @@ class JobServer {
   const Credentials credentials_;
   const std::optional<absl::Duration> wait_;
   std::mutex mutex_;
-  std::unique_ptr<PrivateDaemon> daemon_;
+  std::unique_ptr<PrivateDaemon> daemon_;  // launched
+  bool serving_ = false;                   // of the daemon
 };
 
 /// Of a status of connect(): there is a server, or there may be one, but it does not want this client, or the

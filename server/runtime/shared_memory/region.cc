@@ -77,11 +77,11 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedRegion::create_on(Device& de
     region->device_memory_ = std::move(exported->memory);
     return region;
   } catch (const CudaError& problem) {
-    if (problem.sticky()) device.mark_unhealthy();
-    return no_memory(bytes, problem.out_of_memory() ? concat("less of ", device.name(),
-                                                             " is free beside the server's own memory; a "
-                                                             "smaller devices.gpu_memory_bytes leaves more")
-                                                    : std::string(problem.what()));
+    if (!problem.out_of_memory()) return device.fault(problem);
+    return no_memory(bytes,
+                     concat("less of ", device.name(),
+                            " is free beside the server's own memory; a smaller devices.gpu_memory_bytes "
+                            "leaves more"));
   }
 }
 

@@ -107,7 +107,7 @@ absl::Status write_files(Job& job, const Options& options, const DrawingScene& s
 }
 
 absl::Status run_clip_drawing(Job& job, const Options& options) {
-  job.stages().begin("read");
+  job.begin_read();
   const absl::StatusOr<DrawingScene> scene = read_scene(options);
   if (!scene.ok()) return scene.status();
   const absl::StatusOr<std::vector<DrawingBox>> bounds = intersect(job, *scene);

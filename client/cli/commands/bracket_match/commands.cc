@@ -222,7 +222,7 @@ absl::Status describe_nesting(Job& job, const Document& document, const Nesting&
 }
 
 absl::Status run_match_brackets(Job& job, const Options& options) {
-  job.stages().begin("read");
+  job.begin_read();
   const absl::StatusOr<Document> document = read_document(options);
   if (!document.ok()) return document.status();
   const absl::StatusOr<Nesting> nesting = match(job, options, *document);

@@ -100,7 +100,7 @@ absl::Status export_left_balanced(Job& job, const BuildOptions& options, const S
 }
 
 absl::Status run_build(Job& job, const BuildOptions& options) {
-  job.stages().begin("read");
+  job.begin_read();
   absl::StatusOr<Array> points = read_points(options.input);
   if (!points.ok()) return points.status();
   const absl::StatusOr<Session> session = job.open_session();
@@ -140,7 +140,7 @@ std::pair<std::int64_t, std::int64_t> leaf_range(const KdTreeFile& tree) {
 }
 
 absl::Status run_info(Job& job, const std::string& path) {
-  job.stages().begin("read");
+  job.begin_read();
   const absl::StatusOr<KdTreeFile> tree = read_kd_tree(path);
   if (!tree.ok()) return tree.status();
   job.stages().end();

@@ -62,7 +62,7 @@ absl::StatusOr<std::optional<Buffer>> upload_radii(Job& job, const Session& sess
 
 /// The arrays that make up a tree, uploaded.
 absl::StatusOr<ResidentFile> load_tree(Job& job, const std::string& path) {
-  job.stages().begin("read");
+  job.begin_read();
   absl::StatusOr<KdTreeFile> tree = read_kd_tree(path);
   if (!tree.ok()) return tree.status();
   absl::StatusOr<Array> ordered = tree->ordered_points();
@@ -156,7 +156,7 @@ absl::Status run_query(Job& job, const QueryOptions& options) {
   const std::vector<Buffer>& arrays = (*tree)->buffers;
   const Session& session = *(*tree)->session;
   const Shape& points = arrays[0].shape();
-  job.stages().begin("read");
+  job.begin_read();
   absl::StatusOr<Array> queries = read_points(options.queries);
   if (queries.ok()) queries = to_float64(*std::move(queries));
   if (!queries.ok()) return queries.status();

@@ -42,19 +42,10 @@ AxisKernel axis_of(const FilterOptions& options, std::size_t axis, decltype(Axis
   return {std::move(kernel), of_axis(options.boundaries, axis)};
 }
 
-/// What the server does with pixels that are not finite: nothing, where the file was read, and they were
-/// treated, here.
+/// What the server does with pixels that are not finite, where the file is not read here.
 NonFinitePixels left_to_server(const FilterOptions& options) {
-  if (!options.decode_on_server) return NonFinitePixels::kKeep;
-  switch (options.picture.non_finite) {
-    case NonFinite::kRefuse:
-      return NonFinitePixels::kRefuse;
-    case NonFinite::kClamp:
-      return NonFinitePixels::kClamp;
-    case NonFinite::kKeep:
-      return NonFinitePixels::kKeep;
-  }
-  return NonFinitePixels::kRefuse;
+  const bool clamps = options.decode_on_server && options.picture.non_finite == NonFinite::kClamp;
+  return clamps ? NonFinitePixels::kClamp : policy_of_server(options.picture);
 }
 
 template <class KernelOfAxis>

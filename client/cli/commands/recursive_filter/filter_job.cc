@@ -80,7 +80,7 @@ std::vector<FieldName> fields_of(const FilterOptions& options) {
 
 absl::Status explain(const absl::Status& refusal, const FilterOptions& options) {
   std::map<std::string, std::string> facts = error_metadata(refusal);
-  if (error_reason(refusal) == "NON_FINITE_PIXEL") {
+  if (error_reason(refusal) == "NON_FINITE_PIXEL" && options.decode_on_server) {
     return absl::FailedPreconditionError(absl::StrCat(options.input, ": row ", facts["row"], ", column ",
                                                       facts["column"], ", channel ", facts["channel"], " is ",
                                                       facts["value"], "; ", kNonFiniteCure));
@@ -236,20 +236,21 @@ bool derives(const FilterOptions& options) {
 
 absl::Status run_filter(Job& job, const FilterOptions& options, const RecursiveFilterOptions& filter) {
   if (options.decode_on_server && !is_npy(options.input)) return run_on_server_file(job, options, filter);
-  job.stages().begin("read");
-  absl::StatusOr<PictureInput> input = read_picture(options.input, ReadAs::kFloats, options.picture, true);
+  job.begin_read();
+  absl::StatusOr<PictureInput> input =
+      read_picture(options.input, ReadAs::kFloats, searched_by_server(options.picture, job.dry_run()), true);
   if (!input.ok()) return input.status();
   const std::string output = named_like(options.output, input->image.has_value() ? &*input->image : nullptr);
   absl::Status fits = check_room(output, *input, options.picture, stays_in_range(options));
   if (fits.ok()) fits = refuse_numbers(*input);
   if (fits.ok()) fits = require_previewable(options, input->pixels);
   if (!fits.ok()) return fits;
-  const absl::StatusOr<Array> image = as_floats(options.input, std::move(input->pixels));
+  absl::StatusOr<Array> image = as_floats(options.input, std::move(input->pixels));
   if (!image.ok()) return image.status();
   const absl::StatusOr<Session> session = job.open_session();
   if (!session.ok()) return session.status();
   const absl::StatusOr<Filtered> filtered = filter_all(job, *session, image->view(), options, filter, output);
-  if (!filtered.ok()) return filtered.status();
+  if (!filtered.ok()) return count_non_finite(filtered.status(), *input, *image);
   return finish(job, options, *input, *filtered, output);
 }
 

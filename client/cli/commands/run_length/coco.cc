@@ -103,7 +103,7 @@ std::size_t count_together(std::span<const CocoMask> masks) {
 }
 
 absl::Status run_decode(Job& job, const DecodeOptions& options) {
-  job.stages().begin("read");
+  job.begin_read();
   const absl::StatusOr<std::vector<CocoMask>> masks = read_coco_masks(options.input);
   if (!masks.ok()) return masks.status();
   const std::vector<fs::path> files = files_of(*masks, options.folder);

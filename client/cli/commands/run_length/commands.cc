@@ -83,7 +83,7 @@ void describe_container(Job& job, const RunLengthContainer& container, std::size
 }
 
 absl::Status run_encode(Job& job, const Options& options) {
-  job.stages().begin("read");
+  job.begin_read();
   std::vector<std::string> lost;
   const absl::StatusOr<Array> array = read_input(options, lost);
   if (!array.ok()) return array.status();
@@ -169,7 +169,7 @@ absl::Status run_decode(Job& job, const Options& options) {
   if (writes_image(options)) {
     if (absl::Status known = check_image_name(options.output); !known.ok()) return known;
   }
-  job.stages().begin("read");
+  job.begin_read();
   const absl::StatusOr<RunLengthFile> file = read_run_length_file(options.input);
   if (!file.ok()) return file.status();
   const RunLengthContainer& container = file->container;

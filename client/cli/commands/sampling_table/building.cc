@@ -22,7 +22,7 @@ constexpr std::size_t kFramesAhead = 4;
 
 /// A saved table in another format, which takes no server.
 absl::Status convert_table(Job& job, const TableOptions& options) {
-  job.stages().begin("read");
+  job.begin_read();
   const std::string& input = options.inputs.front();
   const absl::StatusOr<Array> table = read_table(input);
   if (!table.ok()) return table.status();
@@ -121,7 +121,7 @@ absl::StatusOr<Result> build_layers(Job& job, const Session& session, const Laye
 absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   const std::string& input = options.inputs.front();
   if (is_table_file(input)) return convert_table(job, options);
-  job.stages().begin("read");
+  job.begin_read();
   absl::StatusOr<Layers> layers = read_layers(job, options.inputs, options.table.choice);
   if (!layers.ok()) return layers.status();
   const absl::StatusOr<Session> session = job.open_session();

@@ -54,7 +54,7 @@ absl::StatusOr<Array> read_points(const std::string& path) {
 }  // namespace
 
 absl::Status run_evaluate_density(Job& job, const DensityOptions& options) {
-  job.stages().begin("read");
+  job.begin_read();
   const absl::StatusOr<Array> points = read_points(options.points);
   if (!points.ok()) return points.status();
   const absl::StatusOr<TableOnServer> input = prepare_table(job, options.input, options.table);

@@ -28,7 +28,7 @@ ResidentFile resident_file(Session session, Buffer buffer) {
 }
 
 absl::StatusOr<ResidentFile> load_table(Job& job, const std::string& path) {
-  job.stages().begin("read");
+  job.begin_read();
   absl::StatusOr<Array> table = read_table(path);
   if (!table.ok()) return table.status();
   absl::StatusOr<Session> session = job.open_session();
@@ -113,7 +113,7 @@ absl::StatusOr<TableOnServer> prepare_table(Job& job, const std::string& path,
     if (!resident.ok()) return resident.status();
     return TableOnServer{Map(), *std::move(resident), !loads};
   }
-  job.stages().begin("read");
+  job.begin_read();
   absl::StatusOr<Map> map = read_map(path, options.choice);
   if (!map.ok()) return map.status();
   absl::StatusOr<Session> session = job.open_session();

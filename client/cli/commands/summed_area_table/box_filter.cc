@@ -66,7 +66,7 @@ absl::StatusOr<BoxFilterOptions> filter_options(Job& job, const Session& session
   options.boundary_x = files.boundaries.front();
   options.boundary_y = files.boundaries.back();
   options.deviation = !files.deviation.empty();
-  options.non_finite = NonFinitePixels::kKeep;  // they were treated as the picture was read
+  options.non_finite = policy_of_server(files.picture);
   if (files.radius_map.empty()) return options;
   absl::StatusOr<Array> radii = read_radius_map(files.radius_map, files.radius_scale);
   if (!radii.ok()) return radii.status();
@@ -154,8 +154,9 @@ absl::Status write_filtered(Job& job, const FilterFiles& files, const std::strin
   return written;
 }
 
-absl::StatusOr<PictureInput> read_input(const FilterFiles& files) {
-  absl::StatusOr<PictureInput> input = read_picture(files.input, ReadAs::kFloats, files.picture, true);
+absl::StatusOr<PictureInput> read_input(const FilterFiles& files, bool dry_run) {
+  absl::StatusOr<PictureInput> input =
+      read_picture(files.input, ReadAs::kFloats, searched_by_server(files.picture, dry_run), true);
   if (!input.ok()) return input;
   if (!files.preview.empty() && input->integers.has_value()) {
     return absl::InvalidArgumentError(
@@ -187,8 +188,8 @@ void describe(Report& report, const FilterFiles& files, const PictureInput& inpu
 }
 
 absl::Status run_box_filter(Job& job, const FilterFiles& files) {
-  job.stages().begin("read");
-  const absl::StatusOr<PictureInput> input = read_input(files);
+  job.begin_read();
+  absl::StatusOr<PictureInput> input = read_input(files, job.dry_run());
   if (!input.ok()) return input.status();
   const std::string output = named_like(files.output, input->image.has_value() ? &*input->image : nullptr);
   for (const std::string& path : {output, files.deviation}) {
@@ -202,7 +203,7 @@ absl::Status run_box_filter(Job& job, const FilterFiles& files) {
   if (!options.ok()) return options.status();
   absl::StatusOr<Filtered> filtered = filter_all(job, *session, input->pixels.view(), files, *options,
                                                  {.image = output, .deviation = files.deviation});
-  if (!filtered.ok()) return filtered.status();
+  if (!filtered.ok()) return count_non_finite(filtered.status(), *input, input->pixels);
   absl::Status written = write_preview(job.stages(), files.preview, filtered->image.array.view());
   if (written.ok()) written = write_filtered(job, files, output, *input, std::move(filtered->image));
   if (written.ok() && !files.deviation.empty())

@@ -118,7 +118,7 @@ SummedAreaTableOptions table_options(const TableFiles& files) {
 }
 
 absl::Status run_summed_area_table(Job& job, const TableFiles& files) {
-  job.stages().begin("read");
+  job.begin_read();
   const absl::StatusOr<PictureInput> input = read_summands(files);
   if (!input.ok()) return input.status();
   const Array& image = input->pixels;
