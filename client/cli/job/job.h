@@ -72,7 +72,7 @@ class Job {
   bool reports_failure() const { return reports_failure_; }
 
   Stages& stages() { return stages_; }
-  /// Begins the stage "read", meanwhile a private daemon.
+  /// Begins the stage "read" of what goes to the server, and starts a private daemon meanwhile.
   void begin_read() {
     server_->begin();
     stages_.begin("read");

@@ -140,7 +140,7 @@ std::pair<std::int64_t, std::int64_t> leaf_range(const KdTreeFile& tree) {
 }
 
 absl::Status run_info(Job& job, const std::string& path) {
-  job.begin_read();
+  job.stages().begin("read");
   const absl::StatusOr<KdTreeFile> tree = read_kd_tree(path);
   if (!tree.ok()) return tree.status();
   job.stages().end();

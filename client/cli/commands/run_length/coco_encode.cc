@@ -150,7 +150,7 @@ absl::Status encode_pictures(Job& job, const Session& session, const EncodeOptio
     return read_pixels(options.inputs[index], options);
   });
   for (const std::string& path : options.inputs) {
-    job.begin_read();
+    job.stages().begin("read");
     const absl::StatusOr<Pixels> pixels = pictures.next();
     if (job.interrupted()) return absl::CancelledError();
     if (!pixels.ok()) {

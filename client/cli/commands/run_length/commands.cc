@@ -169,7 +169,7 @@ absl::Status run_decode(Job& job, const Options& options) {
   if (writes_image(options)) {
     if (absl::Status known = check_image_name(options.output); !known.ok()) return known;
   }
-  job.begin_read();
+  job.stages().begin("read");
   const absl::StatusOr<RunLengthFile> file = read_run_length_file(options.input);
   if (!file.ok()) return file.status();
   const RunLengthContainer& container = file->container;

@@ -22,7 +22,7 @@ constexpr std::size_t kFramesAhead = 4;
 
 /// A saved table in another format, which takes no server.
 absl::Status convert_table(Job& job, const TableOptions& options) {
-  job.begin_read();
+  job.stages().begin("read");
   const std::string& input = options.inputs.front();
   const absl::StatusOr<Array> table = read_table(input);
   if (!table.ok()) return table.status();
