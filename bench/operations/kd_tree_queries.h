@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -52,7 +54,7 @@ struct Question {
   bool sorted = false;  // queries in Morton order
   double period = 0;    // of every axis
   double radius = std::numeric_limits<double>::infinity();
-  std::int64_t leaf_size = 10;
+  std::int64_t leaf_size = KdTreeOptions().leaf_size;
 
   KdTreeShape shape() const { return kd_tree_shape(1, points, dimensions, leaf_size); }
   std::string name(const std::string& wanted) const {
@@ -107,14 +109,41 @@ struct AskedTree {
   }
 };
 
+/// Made when a row first wants it, and kept for the rows that follow.
+template <class Made>
+class Lazy {
+ public:
+  explicit Lazy(std::function<Made()> make) : make_(std::move(make)) {}
+
+  const Made& get() {
+    if (made_ == nullptr) made_.reset(new Made(make_()));
+    return *made_;
+  }
+
+ private:
+  std::function<Made()> make_;
+  std::unique_ptr<Made> made_;
+};
+
+/// A question, and its tree once a row wants it.
+template <class T, class Executor>
+struct AskedLater {
+  Question<T> question;
+  Lazy<AskedTree<T, Executor>> tree;
+
+  AskedLater(Executor& executor, const Question<T>& of)
+      : question(of), tree([&executor, of] { return AskedTree<T, Executor>(executor, of); }) {}
+};
+
 inline constexpr int kVerifiedQueries = 16;
 
 template <class T, class Executor>
-void bench_nearest(Runner<Executor>& runner, const Question<T>& question, int nearest) {
+void bench_nearest(Runner<Executor>& runner, AskedLater<T, Executor>& asked, int nearest) {
+  const Question<T>& question = asked.question;
   const std::string name = "find_nearest/" + question.name("k-" + std::to_string(nearest));
   if (!runner.wants(name)) return;
   Executor& executor = runner.executor();
-  const AskedTree<T, Executor> tree(executor, question);
+  const AskedTree<T, Executor>& tree = asked.tree.get();
   const auto results = static_cast<std::size_t>(question.queries * nearest);
   const Array<std::int64_t, Executor> indices(executor, results);
   const Array<T, Executor> distances(executor, results);
@@ -150,6 +179,12 @@ void bench_nearest(Runner<Executor>& runner, const Question<T>& question, int ne
           },
       .verified_by = "brute force, 16 queries",
   });
+}
+
+template <class T, class Executor>
+void bench_nearest(Runner<Executor>& runner, const Question<T>& question, int nearest) {
+  AskedLater<T, Executor> asked(runner.executor(), question);
+  bench_nearest(runner, asked, nearest);
 }
 
 /// Empty where `found(query)` is how many points there are within the radius, of some queries.

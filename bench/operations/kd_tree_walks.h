@@ -30,15 +30,20 @@ struct LeftBalancedTree {
   }
 };
 
-/// A block of 32, 128 and 512 threads each: what is fastest depends on the card and on the points.
-inline void bench_walks(Runner<CudaExecutor>& runner, const Question<float>& question, int nearest) {
+using WalkedLater = Lazy<LeftBalancedTree>;
+
+/// A block of 32, 128 and 512 threads each: what is fastest depends on the card and on the points. `nodes`
+/// are of the same cloud.
+inline void bench_walks(Runner<CudaExecutor>& runner, AskedLater<float, CudaExecutor>& asked,
+                        WalkedLater& nodes, int nearest) {
+  const Question<float>& question = asked.question;
   for (const int threads : {32, 128, 512}) {
     const std::string name = "find_nearest/walk-of-" + std::to_string(threads) + "/" +
                              question.name("k-" + std::to_string(nearest));
     if (!runner.wants(name)) continue;
     CudaExecutor& executor = runner.executor();
-    const AskedTree<float, CudaExecutor> tree(executor, question);
-    const LeftBalancedTree walked(executor, tree.forest.cloud);
+    const AskedTree<float, CudaExecutor>& tree = asked.tree.get();
+    const LeftBalancedTree& walked = nodes.get();
     const auto results = static_cast<std::size_t>(question.queries * nearest);
     const Array<std::int64_t, CudaExecutor> indices(executor, results);
     const Array<float, CudaExecutor> distances(executor, results);
