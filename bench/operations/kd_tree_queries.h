@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <future>
 #include <limits>
 #include <memory>
 #include <string>
@@ -137,6 +138,38 @@ struct AskedLater {
 
 inline constexpr int kVerifiedQueries = 16;
 
+/// Which queries are verified.
+inline std::vector<std::int64_t> verified_queries(std::int64_t queries) {
+  std::vector<std::int64_t> verified;
+  const std::int64_t step = std::max<std::int64_t>(1, queries / kVerifiedQueries);
+  for (std::int64_t query = 0; query < queries; query += step) verified.push_back(query);
+  return verified;
+}
+
+/// Rows of `width` elements, of the verified queries alone.
+template <class T, class Executor>
+std::vector<std::vector<T>> rows_of(const Array<T, Executor>& all, const std::vector<std::int64_t>& verified,
+                                    int width) {
+  std::vector<std::vector<T>> rows;
+  for (const std::int64_t query : verified)
+    rows.push_back(all.to_host(static_cast<std::size_t>(query * width), static_cast<std::size_t>(width)));
+  return rows;
+}
+
+/// What `check(i)` says of the first verified query that it says anything of; all cores look.
+template <class Check>
+std::string first_difference(const std::vector<std::int64_t>& verified, const Check& check) {
+  std::vector<std::future<std::string>> checks;
+  for (std::size_t i = 0; i < verified.size(); ++i)
+    checks.push_back(std::async(std::launch::async, [&check, i] { return check(i); }));
+  std::string difference;
+  for (std::future<std::string>& one : checks) {
+    const std::string wrong = one.get();
+    if (difference.empty()) difference = wrong;
+  }
+  return difference;
+}
+
 template <class T, class Executor>
 void bench_nearest(Runner<Executor>& runner, AskedLater<T, Executor>& asked, int nearest) {
   const Question<T>& question = asked.question;
@@ -163,19 +196,15 @@ void bench_nearest(Runner<Executor>& runner, AskedLater<T, Executor>& asked, int
           },
       .verify =
           [&] {
-            const auto found = indices.to_host();
-            const auto far = distances.to_host();
-            const std::int64_t step = std::max<std::int64_t>(1, question.queries / kVerifiedQueries);
-            for (std::int64_t i = 0; i < question.queries; i += step) {
+            const auto verified = verified_queries(question.queries);
+            const auto found = rows_of(indices, verified, nearest);
+            const auto far = rows_of(distances, verified, nearest);
+            return first_difference(verified, [&](std::size_t i) {
               // There must be as many within the last one's distance, which may have been rounded down.
-              const T reach = std::nextafter(far[static_cast<std::size_t>((i + 1) * nearest - 1)],
-                                             std::numeric_limits<T>::infinity());
-              std::string wrong = testing::verify_nearest(tree.neighbors(i, reach), search, nearest,
-                                                          &found[static_cast<std::size_t>(i * nearest)],
-                                                          &far[static_cast<std::size_t>(i * nearest)]);
-              if (!wrong.empty()) return wrong;
-            }
-            return std::string();
+              const T reach = std::nextafter(far[i].back(), std::numeric_limits<T>::infinity());
+              return testing::verify_nearest(tree.neighbors(verified[i], reach), search, nearest,
+                                             found[i].data(), far[i].data());
+            });
           },
       .verified_by = "brute force, 16 queries",
   });

@@ -64,15 +64,15 @@ inline void bench_walks(Runner<CudaExecutor>& runner, AskedLater<float, CudaExec
         .run = [&] { walk_tree(executor, TreeWalk::kStackFree, threads, job); },
         .verify =
             [&] {
-              const auto far = distances.to_host();
-              for (std::int64_t i = 0; i < question.queries; i += question.queries / kVerifiedQueries) {
-                const float last = far[static_cast<std::size_t>((i + 1) * nearest - 1)];
+              const auto verified = verified_queries(question.queries);
+              const auto far = rows_of(distances, verified, nearest);
+              return first_difference(verified, [&](std::size_t i) {
                 // Distances are contracted here: the last one may be off by a unit.
-                const auto within = tree.neighbors(i, last * (1 + 1e-6f)).size();
-                if (within != static_cast<std::size_t>(nearest))
-                  return "query " + std::to_string(i) + " has " + std::to_string(within) + " within the last";
-              }
-              return std::string();
+                const auto within = tree.neighbors(verified[i], far[i].back() * (1 + 1e-6f)).size();
+                if (within == static_cast<std::size_t>(nearest)) return std::string();
+                return "query " + std::to_string(verified[i]) + " has " + std::to_string(within) +
+                       " within the last";
+              });
             },
         .verified_by = "brute force, counts of 16 queries",
     });
