@@ -22,6 +22,7 @@
 #include "bench/operations/kd_tree_sums.h"
 #include "bench/operations/point_cloud.h"
 #if CUMULUS_WITH_CUDA
+#include "bench/operations/kd_tree_by_thread.h"
 #include "bench/operations/kd_tree_walks.h"
 #endif
 #include "kernels/core/parallel.h"
@@ -196,7 +197,7 @@ void bench_cores(Runner<CpuExecutor>& runner, const std::vector<std::int64_t>& s
 #endif
 }
 
-constexpr int kAskedNeighbors[] = {1, 8, 30, 50};
+const std::vector<int> kAskedNeighbors = {1, 8, 30, 50};
 
 /// Of one cloud and its queries, in Morton order or in any.
 template <class Executor>
@@ -239,25 +240,38 @@ void bench_leaf_sizes(Runner<Executor>& runner, std::int64_t points, std::int64_
   }
 }
 
-/// Neighbours in other dimensions, in a periodic box, and in FLOAT64.
+/// Sorted, and on a GPU by a thread for each query, too.
 template <class T, class Executor>
-void bench_other_nearest(Runner<Executor>& runner, std::int64_t points, std::int64_t queries) {
-  if constexpr (sizeof(T) == 8) {
-    AskedLater<T, Executor> asked(runner.executor(), {.points = points, .dimensions = 3, .queries = queries});
-    for (const int nearest : kAskedNeighbors) bench_nearest(runner, asked, nearest);
-  }
-  bench_nearest<T>(runner, {.points = points, .dimensions = 3, .queries = queries, .period = 1}, 8);
-  for (const int dimensions : {2, 4, 6, 8}) {
-    const std::int64_t fewer = dimensions > 3 ? queries / 10 : queries;
-    bench_nearest<T>(runner, {.points = points, .dimensions = dimensions, .queries = fewer}, 8);
+void bench_nearest_both_ways(Runner<Executor>& runner, const Question<T>& question,
+                             const std::vector<int>& neighbors) {
+  AskedLater<T, Executor> asked(runner.executor(), question);
+  for (const int nearest : neighbors) {
+    bench_nearest(runner, asked, nearest);
+#if CUMULUS_WITH_CUDA
+    if constexpr (std::is_same_v<Executor, CudaExecutor>) bench_nearest_by_thread(runner, asked, nearest);
+#endif
   }
 }
 
-/// Of points that the usual search is not made for, and of all points within a radius.
+/// Neighbours in FLOAT64; and of the usual number of points in a periodic box, and in other dimensions.
+template <class T, class Executor>
+void bench_other_nearest(Runner<Executor>& runner, std::int64_t points, std::int64_t queries) {
+  Question<T> question{.points = points, .dimensions = 3, .queries = queries};
+  if (sizeof(T) == 8) bench_nearest_both_ways(runner, question, kAskedNeighbors);
+  if (points > 1'000'000) return;
+  question.period = 1;
+  bench_nearest_both_ways(runner, question, {8});
+  question.period = 0;
+  for (const int dimensions : {2, 4, 6, 8}) {
+    question.dimensions = dimensions;
+    question.queries = dimensions > 3 ? queries / 10 : queries;
+    bench_nearest_both_ways(runner, question, {8});
+  }
+}
+
+/// Of all points within a radius, and sums.
 template <class Executor>
 void bench_other_queries(Runner<Executor>& runner, std::int64_t points, std::int64_t queries) {
-  bench_other_nearest<float>(runner, points, queries);
-  bench_other_nearest<double>(runner, points, queries);
   // About 8 neighbours each, and room for twice as many.
   const double radius = std::cbrt(8 * 3 / (4 * 3.14159265) / static_cast<double>(points));
   const Question<float> within{.points = points, .dimensions = 3, .queries = queries, .radius = radius};
@@ -288,6 +302,8 @@ void bench_all(Runner<Executor>& runner) {
     if (usual || (kGpu && size == 10'000'000)) {
       bench_queries(runner, size, queries);
       bench_leaf_sizes(runner, size, queries);
+      bench_other_nearest<float>(runner, size, queries);
+      bench_other_nearest<double>(runner, size, queries);
     }
     if (usual) bench_other_queries(runner, size, queries);
   }

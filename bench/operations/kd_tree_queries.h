@@ -170,30 +170,26 @@ std::string first_difference(const std::vector<std::int64_t>& verified, const Ch
   return difference;
 }
 
-template <class T, class Executor>
-void bench_nearest(Runner<Executor>& runner, AskedLater<T, Executor>& asked, int nearest) {
-  const Question<T>& question = asked.question;
-  const std::string name = "find_nearest/" + question.name("k-" + std::to_string(nearest));
+/// By `find(job, report)`, where the user wants `name`.
+template <class T, class Executor, class Find>
+void measure_nearest(Runner<Executor>& runner, AskedLater<T, Executor>& asked, int nearest,
+                     const std::string& name, const Find& find) {
   if (!runner.wants(name)) return;
+  const Question<T>& question = asked.question;
   Executor& executor = runner.executor();
   const AskedTree<T, Executor>& tree = asked.tree.get();
   const auto results = static_cast<std::size_t>(question.queries * nearest);
   const Array<std::int64_t, Executor> indices(executor, results);
   const Array<T, Executor> distances(executor, results);
   const NeighborSearch& search = tree.search;
+  const NearestJob<T, Executor::kSpace> job{tree.queried(), nearest, indices.span(), distances.span()};
   runner.measure({
       .name = name,
       .bytes = tree.queries.size() * sizeof(T) + results * (sizeof(std::int64_t) + sizeof(T)),
       .items = static_cast<double>(question.queries),
       .unit = "queries",
       .scratch_bytes = find_nearest_scratch_bytes<T, Executor::kSpace>(tree.forest.shape, search, nearest),
-      .run =
-          [&] {
-            find_nearest(
-                executor,
-                NearestJob<T, Executor::kSpace>{tree.queried(), nearest, indices.span(), distances.span()},
-                tree.report.get());
-          },
+      .run = [&] { find(job, tree.report.get()); },
       .verify =
           [&] {
             const auto verified = verified_queries(question.queries);
@@ -208,6 +204,13 @@ void bench_nearest(Runner<Executor>& runner, AskedLater<T, Executor>& asked, int
           },
       .verified_by = "brute force, 16 queries",
   });
+}
+
+template <class T, class Executor>
+void bench_nearest(Runner<Executor>& runner, AskedLater<T, Executor>& asked, int nearest) {
+  measure_nearest(
+      runner, asked, nearest, "find_nearest/" + asked.question.name("k-" + std::to_string(nearest)),
+      [&](const auto& job, NeighborReport* report) { find_nearest(runner.executor(), job, report); });
 }
 
 template <class T, class Executor>
