@@ -22,6 +22,7 @@
 #include "bench/operations/kd_tree_sums.h"
 #include "bench/operations/point_cloud.h"
 #if CUMULUS_WITH_CUDA
+#include "bench/operations/kd_tree_by_thread.h"
 #include "bench/operations/kd_tree_walks.h"
 #endif
 #include "kernels/core/parallel.h"
@@ -196,52 +197,81 @@ void bench_cores(Runner<CpuExecutor>& runner, const std::vector<std::int64_t>& s
 #endif
 }
 
+const std::vector<int> kAskedNeighbors = {1, 8, 30, 50};
+
+/// Of one cloud and its queries, in Morton order or in any.
+template <class Executor>
+void bench_queries_of(Runner<Executor>& runner, const Question<float>& question) {
+  AskedLater<float, Executor> asked(runner.executor(), question);
+  for (const int nearest : kAskedNeighbors) bench_nearest(runner, asked, nearest);
+#if CUMULUS_WITH_CUDA
+  if constexpr (std::is_same_v<Executor, CudaExecutor>) {
+    WalkedLater nodes([&] { return LeftBalancedTree(runner.executor(), asked.tree.get().forest.cloud); });
+    for (const int nearest : kAskedNeighbors) bench_walks(runner, asked, nodes, nearest);
+  }
+#endif
+}
+
 template <class Executor>
 void bench_queries(Runner<Executor>& runner, std::int64_t points, std::int64_t queries) {
-  for (const int nearest : {1, 8, 30, 50}) {
-    for (const CloudPattern pattern : {CloudPattern::kUniform, CloudPattern::kClustered}) {
-      for (const bool sorted : {true, false}) {
-        const Question<float> question{points, 3, queries, pattern, sorted};
-        bench_nearest<float>(runner, question, nearest);
-#if CUMULUS_WITH_CUDA
-        if constexpr (std::is_same_v<Executor, CudaExecutor>) bench_walks(runner, question, nearest);
-#endif
-      }
-    }
+  for (const CloudPattern pattern : {CloudPattern::kUniform, CloudPattern::kClustered}) {
+    for (const bool sorted : {true, false}) bench_queries_of(runner, {points, 3, queries, pattern, sorted});
+  }
 #if CUMULUS_BENCH_NANOFLANN
-    if constexpr (std::is_same_v<Executor, CpuExecutor>) {
+  if constexpr (std::is_same_v<Executor, CpuExecutor>) {
+    for (const int nearest : kAskedNeighbors) {
       for (const bool sorted : {true, false})
         bench_nanoflann_nearest(runner, points, queries, static_cast<std::size_t>(nearest), sorted);
     }
-#endif
   }
+#endif
 }
 
-/// What the size of leaves is worth to queries; builds of both are measured above.
+/// What the size of leaves is worth to queries, beside the default; builds of both are measured above.
 template <class Executor>
 void bench_leaf_sizes(Runner<Executor>& runner, std::int64_t points, std::int64_t queries) {
-  for (const std::int64_t leaf_size : {5, 20, 40}) {
-    for (const int nearest : {1, 8, 50}) {
-      for (const bool sorted : {true, false}) {
-        bench_nearest<float>(
-            runner,
-            {.points = points, .dimensions = 3, .queries = queries, .sorted = sorted, .leaf_size = leaf_size},
-            nearest);
-      }
+  for (const std::int64_t leaf_size : {5, 10, 40}) {
+    for (const bool sorted : {true, false}) {
+      AskedLater<float, Executor> asked(
+          runner.executor(),
+          {.points = points, .dimensions = 3, .queries = queries, .sorted = sorted, .leaf_size = leaf_size});
+      for (const int nearest : {1, 8, 50}) bench_nearest(runner, asked, nearest);
     }
   }
 }
 
-/// Of points that the usual search is not made for, and of all points within a radius.
+/// Sorted, and on a GPU by a thread for each query, too.
+template <class T, class Executor>
+void bench_nearest_both_ways(Runner<Executor>& runner, const Question<T>& question,
+                             const std::vector<int>& neighbors) {
+  AskedLater<T, Executor> asked(runner.executor(), question);
+  for (const int nearest : neighbors) {
+    bench_nearest(runner, asked, nearest);
+#if CUMULUS_WITH_CUDA
+    if constexpr (std::is_same_v<Executor, CudaExecutor>) bench_nearest_by_thread(runner, asked, nearest);
+#endif
+  }
+}
+
+/// Neighbours in FLOAT64; and of the usual number of points in a periodic box, and in other dimensions.
+template <class T, class Executor>
+void bench_other_nearest(Runner<Executor>& runner, std::int64_t points, std::int64_t queries) {
+  Question<T> question{.points = points, .dimensions = 3, .queries = queries};
+  if (sizeof(T) == 8) bench_nearest_both_ways(runner, question, kAskedNeighbors);
+  if (points > 1'000'000) return;
+  question.period = 1;
+  bench_nearest_both_ways(runner, question, {8});
+  question.period = 0;
+  for (const int dimensions : {2, 4, 6, 8}) {
+    question.dimensions = dimensions;
+    question.queries = dimensions > 3 ? queries / 10 : queries;
+    bench_nearest_both_ways(runner, question, {8});
+  }
+}
+
+/// Of all points within a radius, and sums.
 template <class Executor>
 void bench_other_queries(Runner<Executor>& runner, std::int64_t points, std::int64_t queries) {
-  for (const int nearest : {1, 8, 50})
-    bench_nearest<double>(runner, {.points = points, .dimensions = 3, .queries = queries}, nearest);
-  bench_nearest<float>(runner, {.points = points, .dimensions = 3, .queries = queries, .period = 1}, 8);
-  for (const int dimensions : {2, 6, 8}) {
-    const std::int64_t fewer = dimensions > 3 ? queries / 10 : queries;
-    bench_nearest<float>(runner, {.points = points, .dimensions = dimensions, .queries = fewer}, 8);
-  }
   // About 8 neighbours each, and room for twice as many.
   const double radius = std::cbrt(8 * 3 / (4 * 3.14159265) / static_cast<double>(points));
   const Question<float> within{.points = points, .dimensions = 3, .queries = queries, .radius = radius};
@@ -272,6 +302,8 @@ void bench_all(Runner<Executor>& runner) {
     if (usual || (kGpu && size == 10'000'000)) {
       bench_queries(runner, size, queries);
       bench_leaf_sizes(runner, size, queries);
+      bench_other_nearest<float>(runner, size, queries);
+      bench_other_nearest<double>(runner, size, queries);
     }
     if (usual) bench_other_queries(runner, size, queries);
   }

@@ -4,7 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <functional>
+#include <future>
 #include <limits>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -52,7 +55,7 @@ struct Question {
   bool sorted = false;  // queries in Morton order
   double period = 0;    // of every axis
   double radius = std::numeric_limits<double>::infinity();
-  std::int64_t leaf_size = 10;
+  std::int64_t leaf_size = KdTreeOptions().leaf_size;
 
   KdTreeShape shape() const { return kd_tree_shape(1, points, dimensions, leaf_size); }
   std::string name(const std::string& wanted) const {
@@ -107,49 +110,113 @@ struct AskedTree {
   }
 };
 
+/// Made when a row first wants it, and kept for the rows that follow.
+template <class Made>
+class Lazy {
+ public:
+  explicit Lazy(std::function<Made()> make) : make_(std::move(make)) {}
+
+  const Made& get() {
+    if (made_ == nullptr) made_.reset(new Made(make_()));
+    return *made_;
+  }
+
+ private:
+  std::function<Made()> make_;
+  std::unique_ptr<Made> made_;
+};
+
+/// A question, and its tree once a row wants it.
+template <class T, class Executor>
+struct AskedLater {
+  Question<T> question;
+  Lazy<AskedTree<T, Executor>> tree;
+
+  AskedLater(Executor& executor, const Question<T>& of)
+      : question(of), tree([&executor, of] { return AskedTree<T, Executor>(executor, of); }) {}
+};
+
 inline constexpr int kVerifiedQueries = 16;
 
+/// Which queries are verified.
+inline std::vector<std::int64_t> verified_queries(std::int64_t queries) {
+  std::vector<std::int64_t> verified;
+  const std::int64_t step = std::max<std::int64_t>(1, queries / kVerifiedQueries);
+  for (std::int64_t query = 0; query < queries; query += step) verified.push_back(query);
+  return verified;
+}
+
+/// Rows of `width` elements, of the verified queries alone.
 template <class T, class Executor>
-void bench_nearest(Runner<Executor>& runner, const Question<T>& question, int nearest) {
-  const std::string name = "find_nearest/" + question.name("k-" + std::to_string(nearest));
+std::vector<std::vector<T>> rows_of(const Array<T, Executor>& all, const std::vector<std::int64_t>& verified,
+                                    int width) {
+  std::vector<std::vector<T>> rows;
+  for (const std::int64_t query : verified)
+    rows.push_back(all.to_host(static_cast<std::size_t>(query * width), static_cast<std::size_t>(width)));
+  return rows;
+}
+
+/// What `check(i)` says of the first verified query that it says anything of; all cores look.
+template <class Check>
+std::string first_difference(const std::vector<std::int64_t>& verified, const Check& check) {
+  std::vector<std::future<std::string>> checks;
+  for (std::size_t i = 0; i < verified.size(); ++i)
+    checks.push_back(std::async(std::launch::async, [&check, i] { return check(i); }));
+  std::string difference;
+  for (std::future<std::string>& one : checks) {
+    const std::string wrong = one.get();
+    if (difference.empty()) difference = wrong;
+  }
+  return difference;
+}
+
+/// By `find(job, report)`, where the user wants `name`.
+template <class T, class Executor, class Find>
+void measure_nearest(Runner<Executor>& runner, AskedLater<T, Executor>& asked, int nearest,
+                     const std::string& name, const Find& find) {
   if (!runner.wants(name)) return;
+  const Question<T>& question = asked.question;
   Executor& executor = runner.executor();
-  const AskedTree<T, Executor> tree(executor, question);
+  const AskedTree<T, Executor>& tree = asked.tree.get();
   const auto results = static_cast<std::size_t>(question.queries * nearest);
   const Array<std::int64_t, Executor> indices(executor, results);
   const Array<T, Executor> distances(executor, results);
   const NeighborSearch& search = tree.search;
+  const NearestJob<T, Executor::kSpace> job{tree.queried(), nearest, indices.span(), distances.span()};
   runner.measure({
       .name = name,
       .bytes = tree.queries.size() * sizeof(T) + results * (sizeof(std::int64_t) + sizeof(T)),
       .items = static_cast<double>(question.queries),
       .unit = "queries",
       .scratch_bytes = find_nearest_scratch_bytes<T, Executor::kSpace>(tree.forest.shape, search, nearest),
-      .run =
-          [&] {
-            find_nearest(
-                executor,
-                NearestJob<T, Executor::kSpace>{tree.queried(), nearest, indices.span(), distances.span()},
-                tree.report.get());
-          },
+      .run = [&] { find(job, tree.report.get()); },
       .verify =
           [&] {
-            const auto found = indices.to_host();
-            const auto far = distances.to_host();
-            const std::int64_t step = std::max<std::int64_t>(1, question.queries / kVerifiedQueries);
-            for (std::int64_t i = 0; i < question.queries; i += step) {
+            const auto verified = verified_queries(question.queries);
+            const auto found = rows_of(indices, verified, nearest);
+            const auto far = rows_of(distances, verified, nearest);
+            return first_difference(verified, [&](std::size_t i) {
               // There must be as many within the last one's distance, which may have been rounded down.
-              const T reach = std::nextafter(far[static_cast<std::size_t>((i + 1) * nearest - 1)],
-                                             std::numeric_limits<T>::infinity());
-              std::string wrong = testing::verify_nearest(tree.neighbors(i, reach), search, nearest,
-                                                          &found[static_cast<std::size_t>(i * nearest)],
-                                                          &far[static_cast<std::size_t>(i * nearest)]);
-              if (!wrong.empty()) return wrong;
-            }
-            return std::string();
+              const T reach = std::nextafter(far[i].back(), std::numeric_limits<T>::infinity());
+              return testing::verify_nearest(tree.neighbors(verified[i], reach), search, nearest,
+                                             found[i].data(), far[i].data());
+            });
           },
       .verified_by = "brute force, 16 queries",
   });
+}
+
+template <class T, class Executor>
+void bench_nearest(Runner<Executor>& runner, AskedLater<T, Executor>& asked, int nearest) {
+  measure_nearest(
+      runner, asked, nearest, "find_nearest/" + asked.question.name("k-" + std::to_string(nearest)),
+      [&](const auto& job, NeighborReport* report) { find_nearest(runner.executor(), job, report); });
+}
+
+template <class T, class Executor>
+void bench_nearest(Runner<Executor>& runner, const Question<T>& question, int nearest) {
+  AskedLater<T, Executor> asked(runner.executor(), question);
+  bench_nearest(runner, asked, nearest);
 }
 
 /// Empty where `found(query)` is how many points there are within the radius, of some queries.

@@ -30,15 +30,20 @@ struct LeftBalancedTree {
   }
 };
 
-/// A block of 32, 128 and 512 threads each: what is fastest depends on the card and on the points.
-inline void bench_walks(Runner<CudaExecutor>& runner, const Question<float>& question, int nearest) {
+using WalkedLater = Lazy<LeftBalancedTree>;
+
+/// A block of 32, 128 and 512 threads each: what is fastest depends on the card and on the points. `nodes`
+/// are of the same cloud.
+inline void bench_walks(Runner<CudaExecutor>& runner, AskedLater<float, CudaExecutor>& asked,
+                        WalkedLater& nodes, int nearest) {
+  const Question<float>& question = asked.question;
   for (const int threads : {32, 128, 512}) {
     const std::string name = "find_nearest/walk-of-" + std::to_string(threads) + "/" +
                              question.name("k-" + std::to_string(nearest));
     if (!runner.wants(name)) continue;
     CudaExecutor& executor = runner.executor();
-    const AskedTree<float, CudaExecutor> tree(executor, question);
-    const LeftBalancedTree walked(executor, tree.forest.cloud);
+    const AskedTree<float, CudaExecutor>& tree = asked.tree.get();
+    const LeftBalancedTree& walked = nodes.get();
     const auto results = static_cast<std::size_t>(question.queries * nearest);
     const Array<std::int64_t, CudaExecutor> indices(executor, results);
     const Array<float, CudaExecutor> distances(executor, results);
@@ -59,15 +64,15 @@ inline void bench_walks(Runner<CudaExecutor>& runner, const Question<float>& que
         .run = [&] { walk_tree(executor, TreeWalk::kStackFree, threads, job); },
         .verify =
             [&] {
-              const auto far = distances.to_host();
-              for (std::int64_t i = 0; i < question.queries; i += question.queries / kVerifiedQueries) {
-                const float last = far[static_cast<std::size_t>((i + 1) * nearest - 1)];
+              const auto verified = verified_queries(question.queries);
+              const auto far = rows_of(distances, verified, nearest);
+              return first_difference(verified, [&](std::size_t i) {
                 // Distances are contracted here: the last one may be off by a unit.
-                const auto within = tree.neighbors(i, last * (1 + 1e-6f)).size();
-                if (within != static_cast<std::size_t>(nearest))
-                  return "query " + std::to_string(i) + " has " + std::to_string(within) + " within the last";
-              }
-              return std::string();
+                const auto within = tree.neighbors(verified[i], far[i].back() * (1 + 1e-6f)).size();
+                if (within == static_cast<std::size_t>(nearest)) return std::string();
+                return "query " + std::to_string(verified[i]) + " has " + std::to_string(within) +
+                       " within the last";
+              });
             },
         .verified_by = "brute force, counts of 16 queries",
     });

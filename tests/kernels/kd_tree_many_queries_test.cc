@@ -24,11 +24,13 @@ template <class Backend>
 class KdTreeManyQueries : public testing::OnEveryBackend<Backend> {};
 TYPED_TEST_SUITE(KdTreeManyQueries, testing::Backends, testing::BackendNames);
 
-/// Of each of two trees.
+/// Of each of the trees.
 struct Many {
   std::int64_t points = 66'000;
   std::int64_t queries = 5000;
   double period = 0;  // of every axis
+  std::int64_t trees = 2;
+  std::int64_t leaf_size = 10;
 };
 
 /// Of queries in random order: every distance that it says is right, and of some queries, that none is
@@ -36,7 +38,7 @@ struct Many {
 template <class T, class Backend>
 void expect_nearest_of_many(Backend& backend, CloudPattern pattern, int dimensions, int neighbors,
                             const Many& many = {}) {
-  const KdTreeShape shape = kd_tree_shape(2, many.points, dimensions, 10);
+  const KdTreeShape shape = kd_tree_shape(many.trees, many.points, dimensions, many.leaf_size);
   NeighborSearch search;
   search.queries = many.queries;
   for (int axis = 0; axis < dimensions; ++axis) search.period[static_cast<std::size_t>(axis)] = many.period;
@@ -44,12 +46,13 @@ void expect_nearest_of_many(Backend& backend, CloudPattern pattern, int dimensio
   search.squared = true;
   const auto cloud = make_cloud<T>(shape.all_points(), dimensions, pattern);
   const auto queries = make_cloud<T>(shape.trees * search.queries, dimensions, pattern, 2);
-  Asked<Backend, T> asked(backend, cloud, shape, {10}, queries);
+  Asked<Backend, T> asked(backend, cloud, shape, {many.leaf_size}, queries);
   const auto found = asked.nearest(search, neighbors);
-  const std::vector<T> clouds[2] = {part_of(cloud, 0, 2), part_of(cloud, 1, 2)};
+  std::vector<std::vector<T>> clouds;
+  for (std::int64_t tree = 0; tree < shape.trees; ++tree) clouds.push_back(part_of(cloud, tree, shape.trees));
   for (std::int64_t number = 0; number < shape.trees * search.queries; ++number) {
     const T* query = queries.data() + number * dimensions;
-    const std::vector<T>& points = clouds[number / search.queries];
+    const std::vector<T>& points = clouds[static_cast<std::size_t>(number / search.queries)];
     const std::int64_t* indices = found.indices.data() + number * neighbors;
     const T* distances = found.distances.data() + number * neighbors;
     if (number % (many.queries / 10 - 1) == 0) {
@@ -128,6 +131,26 @@ TYPED_TEST(KdTreeManyQueries, FindsOfFloat64) {
   }
 }
 
+/// A GPU has kernels of its own for one tree; lists of few neighbours know their limit from the first leaf,
+/// which may have fewer points than they want, or more than a warp has lanes.
+TYPED_TEST(KdTreeManyQueries, FindsFewInOneTree) {
+  for (int dimensions = 2; dimensions <= 8; ++dimensions) {
+    for (const int neighbors : {3, 8}) {
+      for (const std::int64_t leaf_size : {3, 40}) {
+        SCOPED_TRACE(std::to_string(dimensions) + " dimensions, leaves of " + std::to_string(leaf_size));
+        const Many many{1001, 1100, 0, 1, leaf_size};
+        expect_nearest_of_many<float>(this->backend(), CloudPattern::kUniform, dimensions, neighbors, many);
+        expect_nearest_of_many<double>(this->backend(), CloudPattern::kUniform, dimensions, neighbors, many);
+      }
+    }
+  }
+  for (const CloudPattern pattern : testing::kCloudPatterns) {
+    SCOPED_TRACE(testing::name_of(pattern));
+    expect_nearest_of_many<float>(this->backend(), pattern, 3, 8, {2001, 1500, 0, 1, 20});
+    expect_nearest_of_many<double>(this->backend(), pattern, 4, 8, {2001, 1500, 0, 1, 20});
+  }
+}
+
 /// A GPU has a method of its own for one neighbour. 2001 points of the second tree begin where no 16 bytes
 /// do; the last warp of each tree has fewer queries than lanes.
 TYPED_TEST(KdTreeManyQueries, FindsTheNearestOneInEveryCloud) {
@@ -150,7 +173,8 @@ TYPED_TEST(KdTreeManyQueries, FindsInTheOrderTheyComeIn) {
   }
 }
 
-/// Of FLOAT64, planes are kept in FLOAT32: of points that are closer than that tells apart, the nearest.
+/// Of FLOAT64, planes and first limits are kept in FLOAT32: of points that are closer than that tells apart,
+/// the nearest.
 TYPED_TEST(KdTreeManyQueries, FindsAmongPointsThatFloat32DoesNotTellApart) {
   const KdTreeShape shape = kd_tree_shape(1, 2001, 3, 10);
   NeighborSearch search;
@@ -161,14 +185,17 @@ TYPED_TEST(KdTreeManyQueries, FindsAmongPointsThatFloat32DoesNotTellApart) {
   for (double& x : cloud) x = 1 + std::ldexp(x, -26);
   for (double& x : queries) x = 1 + std::ldexp(x, -26);
   Asked<TypeParam, double> asked(this->backend(), cloud, shape, {10}, queries);
-  const auto found = asked.nearest(search, 1);
-  for (std::int64_t i = 0; i < search.queries; ++i) {
-    const auto right = neighbors_by_brute_force(cloud, 3, queries.data() + 3 * i,
-                                                std::numeric_limits<double>::infinity(), search);
-    ASSERT_EQ(verify_nearest(right, search, 1, &found.indices[static_cast<std::size_t>(i)],
-                             &found.distances[static_cast<std::size_t>(i)]),
-              "")
-        << "query " << i;
+  for (const std::size_t neighbors : {1, 8}) {
+    const auto found = asked.nearest(search, static_cast<int>(neighbors));
+    for (std::int64_t i = 0; i < search.queries; ++i) {
+      const auto right = neighbors_by_brute_force(cloud, 3, queries.data() + 3 * i,
+                                                  std::numeric_limits<double>::infinity(), search);
+      const std::size_t row = static_cast<std::size_t>(i) * neighbors;
+      ASSERT_EQ(verify_nearest(right, search, static_cast<int>(neighbors), &found.indices[row],
+                               &found.distances[row]),
+                "")
+          << "query " << i << ", " << neighbors << " neighbours";
+    }
   }
 }
 

@@ -223,8 +223,9 @@ class ClosestWarp {
 /// one tree only saves registers.
 /// Owns: warp i the i-th 32 queries of a tree, in `order`, from the slice's first on; its part of shared
 /// memory. Reads: the query; the splits, leaves and points that its search visits. Writes: the query's index
-/// and distance. Waits for: nothing of other warps; a warp's lanes for each other after each step. Cannot
-/// deadlock: all lanes of a warp stay in its loop until none has anything left, and a search visits
+/// and distance. Waits for: the kernel in front; nothing of other warps; a warp's lanes for each other after
+/// each step. Cannot deadlock: all lanes of a warp stay in its loop until none has anything left, and a
+/// search visits
 ///   each node at most once on its way down and once on its way up.
 /// Source: Bentley, CACM 1975; offsets along each axis as in S. Arya and D. Mount, "Algorithms for fast
 /// vector
@@ -235,6 +236,8 @@ __global__ void __launch_bounds__(kClosestThreads)
     search_closest(Search<T> search, SplitArrays splits, QuerySort sort, std::int64_t* indices,
                    T* distances) {
   __shared__ WarpSearch<T, D> warps[kClosestThreads / 32];
+  wait_for_primary_kernel();
+  allow_secondary_kernel();
   if (search.has_fault()) return;
   const std::int64_t warp_number = search.begin + thread_number() / 32;
   if (warp_number >= search.end) return;

@@ -110,6 +110,7 @@ template <class T>
 class RegisterList {
  public:
   using Key = CandidateKey<T>;
+  static constexpr bool kInRegisters = true;
   static constexpr int kCapacity = kRegisterListCapacity;
   static constexpr int kThreads = kRegisterListThreads;
   static constexpr std::size_t kMaxSharedBytes = kThreads / 32 * column_bytes<T>(kCapacity);
@@ -121,6 +122,7 @@ class RegisterList {
       keys_[i] = i < kCapacity - wanted ? candidate_key(T{0}, 0) : candidate_key(squared_radius, kNoPoint);
   }
 
+  __device__ int wanted() const { return wanted_; }
   /// Nothing farther can enter the list.
   __device__ T limit() const { return key_distance(keys_[kCapacity - 1]); }
 
@@ -156,6 +158,7 @@ template <class T>
 class HeapList {
  public:
   using Key = CandidateKey<T>;
+  static constexpr bool kInRegisters = false;
   static constexpr int kThreads = kHeapListThreads;
   static constexpr std::size_t kMaxSharedBytes = kThreads / 32 * column_bytes<T>(kMaxNeighbors);
 

@@ -31,23 +31,37 @@ struct PointGroups {
     T coordinates[kPoints * D];
     load(group, coordinates);
 #pragma unroll
-    for (unsigned i = 0; i < kPoints; ++i) {
-      distances[i] = 0;
-#pragma unroll
-      for (int axis = 0; axis < D; ++axis) {
-        const T x = coordinates[i * D + axis];
-        T distance;
-        if constexpr (kPeriodic) {
-          distance = periodic_axis_distance(query[axis], x, x, period[axis]);
-        } else {
-          distance = axis_distance(query[axis], x);
-        }
-        distances[i] = add(distances[i], multiply(distance, distance));
-      }
-    }
+    for (unsigned i = 0; i < kPoints; ++i)
+      distances[i] = squared_distance<kPeriodic>(query, period, coordinates + i * D);
+  }
+
+  /// One point's; it is read 16 bytes at a time where all points begin where that can be.
+  template <bool kPeriodic>
+  __device__ T squared_distance_of(const T* query, const T* period, std::uint32_t position) const {
+    T coordinates[D];
+    load_point(position, coordinates);
+    return squared_distance<kPeriodic>(query, period, coordinates);
   }
 
  private:
+  static constexpr bool kWholeVectors = D % kPoints == 0;  // of each point alone
+
+  template <bool kPeriodic>
+  __device__ static T squared_distance(const T* query, const T* period, const T* point) {
+    T sum = 0;
+#pragma unroll
+    for (int axis = 0; axis < D; ++axis) {
+      T distance;
+      if constexpr (kPeriodic) {
+        distance = periodic_axis_distance(query[axis], point[axis], point[axis], period[axis]);
+      } else {
+        distance = axis_distance(query[axis], point[axis]);
+      }
+      sum = add(sum, multiply(distance, distance));
+    }
+    return sum;
+  }
+
   using Vector = std::conditional_t<sizeof(T) == 4, float4, double2>;
 
   __device__ static void unpack(const float4& vector, float* to) {
@@ -59,6 +73,20 @@ struct PointGroups {
   __device__ static void unpack(const double2& vector, double* to) {
     to[0] = vector.x;
     to[1] = vector.y;
+  }
+
+  __device__ void load_point(std::uint32_t position, T (&coordinates)[D]) const {
+    const T* point = points + static_cast<std::int64_t>(position) * D;
+    if constexpr (kWholeVectors) {
+      if (vector_groups > 0) {
+#pragma unroll
+        for (unsigned i = 0; i < D / kPoints; ++i)
+          unpack(__ldg(reinterpret_cast<const Vector*>(point) + i), coordinates + kPoints * i);
+        return;
+      }
+    }
+#pragma unroll
+    for (int axis = 0; axis < D; ++axis) coordinates[axis] = point[axis];
   }
 
   __device__ void load(std::uint32_t group, T (&coordinates)[kPoints * D]) const {

@@ -6,17 +6,20 @@
 
 #include "kernels/kd_tree/query/layout.h"
 #include "kernels/kd_tree/query/search.cuh"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 
 namespace cumulus::kd_tree {
 
 /// Copies the boxes of each inner node's children side by side: a 16-byte load (FLOAT64: two) for each axis
 /// and step. Owns: thread i the i-th inner node of all trees. Reads: the bounds of its two children. Writes:
-/// its `boxes`. Waits for: nothing. Cannot deadlock: no thread waits for another. Source: this project's,
-/// after wide nodes of bounding volume hierarchies.
+/// its `boxes`. Waits for: the kernel in front. Cannot deadlock: no thread waits for another. Source: this
+/// project's, after wide nodes of bounding volume hierarchies.
 template <class T, int D>
 __global__ void __launch_bounds__(kSearchThreads)
     gather_child_boxes(KdTreeShape shape, const T* node_bounds, ChildExtents<T>* boxes) {
+  wait_for_primary_kernel();
+  allow_secondary_kernel();
   const std::int64_t nodes = shape.nodes();
   const std::int64_t inner_nodes = nodes / 2;
   const std::int64_t number = thread_number();
@@ -92,12 +95,14 @@ struct BoxForest {
 /// Owns: each thread of `threads` in all, query after query, as many apart.
 /// Reads: the query; the nodes on its way down.
 /// Writes: the query's node, and its rank there; the node's count, by an atomic addition.
-/// Waits for: nothing.
+/// Waits for: the kernel in front.
 /// Cannot deadlock: no thread waits for another.
 /// Source: this project's; a counting sort's histogram.
 template <class T, int D, class Forest>
 __global__ void __launch_bounds__(kSearchThreads)
     route_queries(Search<T> search, Forest forest, QuerySort sort) {
+  wait_for_primary_kernel();
+  allow_secondary_kernel();
   if (sort.takes_as_they_come()) return;
   const std::int64_t threads = std::int64_t{gridDim.x} * kSearchThreads;
   for (std::int64_t number = thread_number(); number < search.all_queries(); number += threads) {
@@ -120,12 +125,14 @@ inline constexpr unsigned kPlacedNodes = 1024;
 ///   b / blocks; a thread one of them.
 /// Reads: the nodes' counts.
 /// Writes: where their queries begin; the tree's queries that have places, by an atomic addition.
-/// Waits for: nothing of other blocks, which reserve places by the atomic addition.
+/// Waits for: the kernel in front; nothing of other blocks, which reserve places by the atomic addition.
 /// Cannot deadlock: all threads of a block reach its barriers.
 /// Source: a counting sort's scan, with places reserved in place of a scan over blocks.
 __global__ void __launch_bounds__(kPlacedNodes) place_nodes(QuerySort sort, unsigned blocks) {
   __shared__ std::uint32_t warp_sums[32];
   __shared__ std::uint32_t begin;
+  wait_for_primary_kernel();
+  allow_secondary_kernel();
   if (sort.takes_as_they_come()) return;
   const std::int64_t tree = blockIdx.x / blocks;
   const std::uint32_t node = (blockIdx.x % blocks) * kPlacedNodes + threadIdx.x;
@@ -146,11 +153,13 @@ __global__ void __launch_bounds__(kPlacedNodes) place_nodes(QuerySort sort, unsi
 /// Owns: each thread of `threads` in all, query after query, as many apart.
 /// Reads: its node and rank; where its node's queries begin.
 /// Writes: its number at its place of `order`.
-/// Waits for: nothing.
+/// Waits for: the kernel in front.
 /// Cannot deadlock: no thread waits for another.
 /// Source: a counting sort's scatter.
 __global__ void __launch_bounds__(kSearchThreads)
     order_queries(QuerySort sort, std::int64_t queries_each, std::int64_t all_queries) {
+  wait_for_primary_kernel();
+  allow_secondary_kernel();
   if (sort.takes_as_they_come()) return;
   const std::int64_t threads = std::int64_t{gridDim.x} * kSearchThreads;
   for (std::int64_t number = thread_number(); number < all_queries; number += threads) {

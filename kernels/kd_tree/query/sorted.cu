@@ -12,6 +12,7 @@
 #include "kernels/kd_tree/query/search_sorted.cuh"
 #include "kernels/kd_tree/query/sort.cuh"
 #include "kernels/kd_tree/query/split_nodes.cuh"
+#include "kernels/primitives/launch.cuh"
 
 namespace cumulus::kd_tree {
 namespace {
@@ -24,9 +25,6 @@ void with_dimensions_between(int dimensions, const Body& body) {
   }
   body(Dimensions<kFirst>(kFirst));
 }
-
-/// Of a block, without being set for its kernel.
-constexpr std::size_t kUnaskedSharedBytes = 48 * 1024;
 
 /// Scratch memory in which queries are sorted.
 struct SortBuffers {
@@ -55,58 +53,67 @@ struct SortBuffers {
 /// nothing to sort.
 constexpr unsigned kMaxSortBlocks = 2048;
 
+/// In front of all kernels of a search, each of which begins before the one in front of it has ended.
+void clear_counts(CUstream_st* stream, const SortBuffers& buffers) {
+  CUMULUS_CUDA(cudaMemsetAsync(buffers.counts.data(), 0, buffers.counts.bytes(), stream));
+  CUMULUS_CUDA(cudaMemsetAsync(buffers.reserved.data(), 0, buffers.reserved.bytes(), stream));
+}
+
+/// Their counts are cleared.
 template <class T, int D, class Forest>
 void sort_queries(CUstream_st* stream, const Search<T>& search, const Forest& forest,
                   const SortBuffers& buffers, int level) {
   const QuerySort sort = buffers.sort(level);
-  CUMULUS_CUDA(cudaMemsetAsync(sort.counts, 0, buffers.counts.bytes(), stream));
-  CUMULUS_CUDA(cudaMemsetAsync(sort.reserved, 0, buffers.reserved.bytes(), stream));
-  look_at_order<T, D><<<1, kOrderThreads, 0, stream>>>(search, sort.in_order);
+  launch_dependent<look_at_order<T, D>>(stream, {1, kOrderThreads}, search, sort.in_order);
   const unsigned blocks = std::min(search_blocks(search.all_queries()), kMaxSortBlocks);
   const unsigned node_blocks = divide_up(1u << level, kPlacedNodes);
-  route_queries<T, D><<<blocks, kSearchThreads, 0, stream>>>(search, forest, sort);
-  place_nodes<<<static_cast<unsigned>(search.shape.trees) * node_blocks, kPlacedNodes, 0, stream>>>(
-      sort, node_blocks);
-  order_queries<<<blocks, kSearchThreads, 0, stream>>>(sort, search.queries_each, search.all_queries());
+  launch_dependent<route_queries<T, D, Forest>>(stream, {blocks, kSearchThreads}, search, forest, sort);
+  launch_dependent<place_nodes>(stream, {search.shape.trees * node_blocks, static_cast<int>(kPlacedNodes)},
+                                sort, node_blocks);
+  launch_dependent<order_queries>(stream, {blocks, kSearchThreads}, sort, search.queries_each,
+                                  search.all_queries());
   CUMULUS_CUDA(cudaGetLastError());
+}
+
+template <auto kKernel, int kThreads, class T>
+void search_in_slices(CudaExecutor& executor, const NearestSorted& plan, const Search<T>& search,
+                      const ChildExtents<T>* boxes, const SortBuffers& sorted,
+                      const NearestJob<T, Space::kDevice>& job) {
+  launch_slices(executor, search.all_queries(), slice_bounds(search, kFirstSliceSorted),
+                [&](std::int64_t begin, std::int64_t end) {
+                  launch_dependent<kKernel>(
+                      executor.stream(), {divide_up(end - begin, kThreads), kThreads, plan.shared_bytes},
+                      search.slice(begin, end), boxes, job.neighbors, sorted.sort(plan.level),
+                      job.indices.data(), job.distances.data());
+                });
 }
 
 template <class T, int D, bool kPeriodic, class List>
 void search_with(CudaExecutor& executor, const NearestSorted& plan, const Search<T>& search,
                  const ChildExtents<T>* boxes, const SortBuffers& sorted,
                  const NearestJob<T, Space::kDevice>& job) {
-  const auto kernel = search_sorted<T, D, kPeriodic, List>;
-  // Always the same, so that threads that search at once set the same.
-  if constexpr (List::kMaxSharedBytes > kUnaskedSharedBytes) {
-    CUMULUS_CUDA(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                      static_cast<int>(List::kMaxSharedBytes)));
-  }
-  launch_slices(executor, search.all_queries(), slice_bounds(search, kFirstSliceSorted),
-                [&](std::int64_t begin, std::int64_t end) {
-                  const auto blocks = static_cast<unsigned>(divide_up(end - begin, List::kThreads));
-                  kernel<<<blocks, List::kThreads, plan.shared_bytes, executor.stream()>>>(
-                      search.slice(begin, end), boxes, job.neighbors, sorted.sort(plan.level),
-                      job.indices.data(), job.distances.data());
-                  CUMULUS_CUDA(cudaGetLastError());
-                });
+  constexpr bool kOneTree = List::kInRegisters && !kPeriodic;  // has a kernel of its own
+  const auto search_all =
+      search.shape.trees == 1
+          ? search_in_slices<search_sorted<T, D, kPeriodic, List, kOneTree>, List::kThreads, T>
+          : search_in_slices<search_sorted<T, D, kPeriodic, List, false>, List::kThreads, T>;
+  search_all(executor, plan, search, boxes, sorted, job);
 }
 
-template <class T, int D>
+template <auto kKernel, class T>
 void search_closest_in_slices(CudaExecutor& executor, const Search<T>& search, const SplitArrays& splits,
                               const QuerySort& sort, const NearestJob<T, Space::kDevice>& job) {
   constexpr std::int64_t kWarp = 32;
   const std::int64_t warps = search.shape.trees * divide_up(search.queries_each, kWarp);
-  const auto kernel = search.shape.trees == 1 ? search_closest<T, D, true> : search_closest<T, D, false>;
   launch_slices(executor, warps * kWarp, slice_bounds(search, kFirstSliceSorted),
                 [&](std::int64_t begin, std::int64_t end) {
                   const std::int64_t first = divide_up(begin, kWarp);
                   const std::int64_t last = divide_up(end, kWarp);
                   if (first == last) return;
-                  const auto blocks =
-                      static_cast<unsigned>(divide_up((last - first) * kWarp, kClosestThreads));
-                  kernel<<<blocks, kClosestThreads, 0, executor.stream()>>>(
+                  launch_dependent<kKernel>(
+                      executor.stream(),
+                      {divide_up((last - first) * kWarp, kClosestThreads), kClosestThreads},
                       search.slice(first, last), splits, sort, job.indices.data(), job.distances.data());
-                  CUMULUS_CUDA(cudaGetLastError());
                 });
 }
 
@@ -121,6 +128,7 @@ void find_nearest_sorted(CudaExecutor& executor, const NearestSorted& plan,
   ChildExtents<T>* const boxes = executor.scratch<ChildExtents<T>>(plan.child_extents).data();
   const SortBuffers sorted(executor, plan.level, job.forest);
   const std::int64_t inner_nodes = search.shape.nodes() / 2;
+  clear_counts(executor.stream(), sorted);
   with_dimensions_between<2,
                           kMaxSortedDimensions>(search.shape.dimensions, [&]<int D>(
                                                                              Dimensions<D> /*dimensions*/) {
@@ -153,13 +161,17 @@ void find_closest_sorted(CudaExecutor& executor, const ClosestSorted& plan,
   const SplitArrays splits{executor.scratch<SplitNode>(plan.splits).data(),
                            executor.scratch<std::uint32_t>(plan.leaf_begins).data()};
   const SortBuffers sorted(executor, plan.level, job.forest);
+  clear_counts(executor.stream(), sorted);
   with_dimensions_between<2, kMaxSplitDimensions>(
       search.shape.dimensions, [&]<int D>(Dimensions<D> /*dimensions*/) {
         gather_splits<T, D>
             <<<search_blocks(search.all_leaves()), kSearchThreads, 0, executor.stream()>>>(search, splits);
         sort_queries<T, D>(executor.stream(), search,
                            SplitForest<T, D>{splits.nodes, search.shape.nodes() / 2}, sorted, plan.level);
-        search_closest_in_slices<T, D>(executor, search, splits, sorted.sort(plan.level), job);
+        const auto search_all = search.shape.trees == 1
+                                    ? search_closest_in_slices<search_closest<T, D, true>, T>
+                                    : search_closest_in_slices<search_closest<T, D, false>, T>;
+        search_all(executor, search, splits, sorted.sort(plan.level), job);
       });
 }
 

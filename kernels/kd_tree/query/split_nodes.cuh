@@ -7,6 +7,7 @@
 
 #include "kernels/kd_tree/query/layout.h"
 #include "kernels/kd_tree/query/search.cuh"
+#include "kernels/primitives/launch.cuh"
 
 namespace cumulus::kd_tree {
 
@@ -45,12 +46,14 @@ struct SplitArrays {
 /// Finds the axis along which each inner node's children lie apart, and where its leaves begin. Where there
 /// is no such axis, as in a forged tree, neither child is ever passed by. Owns: thread i the i-th inner node
 /// of all trees, and the i-th leaf. Reads: the bounds of the node's children; the leaf's first point. Writes:
-/// its split; where the leaf begins, and after a tree's last one where it ends. Waits for: nothing. Cannot
-/// deadlock: no thread waits for another. Source: this project's; the two planes of a node are those of
-/// bounding interval hierarchies (C. Waechter
+/// its split; where the leaf begins, and after a tree's last one where it ends. Waits for: the kernel in
+/// front. Cannot deadlock: no thread waits for another. Source: this project's; the two planes of a node are
+/// those of bounding interval hierarchies (C. Waechter
 ///   and A. Keller, "Instant ray tracing: the bounding interval hierarchy", 2006).
 template <class T, int D>
 __global__ void __launch_bounds__(kSearchThreads) gather_splits(Search<T> search, SplitArrays arrays) {
+  wait_for_primary_kernel();
+  allow_secondary_kernel();
   const std::int64_t nodes = search.shape.nodes();
   const std::int64_t inner_nodes = nodes / 2;
   const std::int64_t number = thread_number();
