@@ -27,6 +27,7 @@ from .brackets import Brackets
 from .buffer import Buffer, EncodedImage
 from .client import Client, connect
 from .connection import Cancellation
+from .device_sharing.array import DeviceArray
 from .errors import (Cancelled, DataLoss, DeadlineExceeded, Error, FailedPrecondition, Internal, InvalidArgument,
                      NotFound, OutOfRange, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable,
                      Unimplemented)
@@ -59,7 +60,7 @@ def load(path: Union[str, "os.PathLike[str]"]) -> Union[SamplingTable, RunLength
 
 __all__ = [
     "Brackets", "BsplinePrefilter", "Buffer", "CallOptions", "Cancellation", "Cancelled", "Client", "DataLoss",
-    "DeadlineExceeded", "EncodedImage", "Error", "Exponential", "FailedPrecondition", "Feedback", "Gaussian", "Internal",
+    "DeadlineExceeded", "DeviceArray", "EncodedImage", "Error", "Exponential", "FailedPrecondition", "Feedback", "Gaussian", "Internal",
     "InvalidArgument", "KdTree", "NeighborLists", "NotFound", "OutOfRange", "PermissionDenied", "Pipeline", "ResourceExhausted", "RunLengths",
     "Samples", "SamplingTable", "StepArray", "SummedAreaTable", "Timings", "Unauthenticated", "Unavailable", "Unimplemented", "connect",
     "load",
