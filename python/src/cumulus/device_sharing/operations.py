@@ -27,7 +27,7 @@ class DeviceSharing:
 
         Args:
             buffer: of this client, `result.buffer` of a sampling table for instance.
-            writable: kernels may write to the copy, too; PyTorch takes none that is only to be read.
+            writable: kernels may write to the copy, too. Libraries that know no arrays that are only to be read, as PyTorch, need not take others.
             timeout: seconds; the client's without.
 
         Raises:
