@@ -8,7 +8,7 @@ import cumulus
 import grpc
 import numpy as np
 import pytest
-from cumulus.device_sharing import dlpack, driver, foreign
+from cumulus.device_sharing import dlpack, driver, foreign, transfers
 from cumulus.shared_memory import region
 from cumulus.v1 import array_pb2, recursive_filter_pb2
 from fake_cuda import GRANULE, MIB, DeviceSharer, FakeCuda
@@ -24,6 +24,7 @@ def cuda(monkeypatch):
     """The driver that the client finds; at the test's end nothing may be left of what it mapped."""
     library = FakeCuda()
     monkeypatch.setattr(driver, "load", lambda: driver.Driver(library))
+    monkeypatch.setattr(transfers, "_MIN_BYTES", MIB)
     yield library
     gc.collect()
     assert library.is_clean()

@@ -163,7 +163,7 @@ class ClientBase(OperationBase):
 
         Args:
             array: of any shape, uint8 to uint64, int32, int64, float16 to float64; bool counts as uint8. One on a GPU is
-                copied within it where the server shares its memory, from 1 MiB on and if it is dense, else to host memory first.
+                copied within it where the server shares its memory, from 4 MiB on and if it is dense, else to host memory first.
             ttl: seconds that the buffer lives; without, as long as the client.
             evictable: the server may drop it when the device runs out of memory.
         """

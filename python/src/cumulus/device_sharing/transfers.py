@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..client_base import ClientBase
     from ..session import Session
 
-_MIN_BYTES = 1 << 20  # below, a copy to the host is there before an allocation is mapped
+_MIN_BYTES = 4 << 20  # of an array of another library: below, its way by the host takes no longer than an allocation
 _READ = "/cumulus.v1.SharedMemory/ReadShared"
 _WRITE = "/cumulus.v1.SharedMemory/WriteShared"
 
