@@ -227,8 +227,10 @@ def test_operations_take_what_has_been_copied_there(cuda, server, c):
     with pytest.raises(cumulus.InvalidArgument, match="has elements of int64"):
         c.blur(OnAGpu(np.zeros((600, 700), np.int64), {"stream": None}), 3)
     p = c.pipeline()
-    p.blur(OnAGpu(IMAGE, {"stream": None}), 3)
+    step = p.blur(OnAGpu(IMAGE, {"stream": None}), 3)
     assert len(server.written) == 2
+    with pytest.raises(cumulus.FailedPrecondition, match="no array before its pipeline runs"):
+        step.__dlpack__(dl_device=(2, 0))
 
 
 def test_what_is_no_dense_array_of_numpys_is_left_to_its_library():

@@ -45,6 +45,9 @@ class StepArray(Buffer):
     def delete(self) -> None:
         raise self._not_yet()
 
+    def __dlpack__(self, **options: Any) -> Any:
+        raise self._not_yet()
+
     def _not_yet(self) -> FailedPrecondition:
         cure = "name it in Pipeline.run, and take what that answers"
         return FailedPrecondition(f"{self!r} is no array before its pipeline runs; {cure}", cure=cure)
