@@ -14,7 +14,8 @@ with cumulus.connect() as c:  # CUMULUS_SERVER, or a private daemon
 
 Numpy arrays in, numpy arrays out; of a `Buffer`, which `Client.upload` makes, results stay on the server, and operations on
 them transfer nothing. `cumulus.aio` has the same for asyncio. Failures raise `Error`, with the field that is wrong and the
-cure. The operations of `Client` are described in `cumulus.image_operations` and `cumulus.structure_operations`.
+cure. The operations of `Client` are described in `cumulus.image_operations` and `cumulus.structure_operations`, GPU memory that it shares in
+`cumulus.device_sharing.operations`.
 """
 
 from __future__ import annotations
