@@ -62,16 +62,17 @@ def forked_child():
 class LocalDaemon:
     """Serves at `address`, a Unix socket in `folder`, with what `flags` say besides."""
 
-    def __init__(self, folder, *flags):
+    def __init__(self, folder, *flags, backend="cpu"):
         self.address = f"unix:{folder / 'socket'}"
         self._metrics = f"127.0.0.1:{_free_port()}"
         port_file = folder / "address"
         port_file.unlink(missing_ok=True)
-        words = [str(PROGRAMS / "cumulusd"), "--listen", self.address, "--backend", "cpu", "--lame-duck", "0", "--drain", "0",
+        words = [str(PROGRAMS / "cumulusd"), "--listen", self.address, "--backend", backend, "--lame-duck", "0", "--drain", "0",
                  "--metrics-address", self._metrics, "--port-file", str(port_file), *map(str, flags)]
         self._process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         while not port_file.exists() and self._process.poll() is None:
             time.sleep(0.01)
+        self.started = self._process.poll() is None
 
     @property
     def pid(self):

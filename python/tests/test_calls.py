@@ -302,7 +302,7 @@ def test_an_outage_is_waited_for_no_longer_than_allowed(server):
         start = time.monotonic()
         with pytest.raises(cumulus.Unavailable):
             c.blur(array, 1)
-        assert 0.3 < time.monotonic() - start < 5
+        assert 0.25 < time.monotonic() - start < 5  # three waits, of 0.2625 s at least; the fourth would end too late
 
 
 def hanging(server, method):

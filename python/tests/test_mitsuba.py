@@ -158,3 +158,38 @@ def test_exports_load_in_mitsubas_class(client, command_line, tmp_path):
         assert abs(loaded.pdf(mi.Point2u(x, y)) * weights.size / pdf - 1) < 1e-4
     texel, probability, _ = loaded.sample(mi.Point2f(0.3, 0.8))
     assert abs(probability / loaded.pdf(texel) - 1) < 1e-4
+
+
+def directions(count):
+    return [mi.Vector3f(*(each / np.linalg.norm(each))) for each in RANDOM.normal(size=(count, 3))]
+
+
+@pytest.mark.parametrize("name", list(maps()))
+def test_cudas_lookup_is_mitsubas_without_its_rounding(name, monkeypatch):
+    """The lookup that stands in for the texture units', in this variant, whose own is exact."""
+    monkeypatch.setattr(cumulus.mitsuba.ExactLookup, "is_needed", lambda: True)
+    bitmap = mi.Bitmap(maps()[name])
+    ours, theirs = (mi.load_dict({"type": kind, "bitmap": bitmap, "scale": 2.5}) for kind in ("cumulus_envmap", "envmap"))
+    brightest = maps()[name].max()
+    it, drawn = draw(ours, RANDOM.random((100, 2)))
+    for si in (dr.zeros(mi.SurfaceInteraction3f) for _ in range(2)):
+        for d in (*directions(200), mi.Vector3f(0, 1, 0), mi.Vector3f(0, -1, 0), mi.Vector3f(0, 0, 1), mi.Vector3f(-1e-7, 0, 1)):
+            si.wi = -d
+            assert np.allclose(np.array(ours.eval(si)), np.array(theirs.eval(si)), rtol=1e-3, atol=1e-4 * brightest)
+        for sample, weight in drawn:
+            si.uv, si.wi = sample.uv, -sample.d
+            assert np.array_equal(np.array(ours.eval(si)), np.array(ours.eval_direction(it, sample)))
+            assert np.allclose(np.array(weight) * sample.pdf, np.array(ours.eval(si)), rtol=1e-5)
+            light, wanted = (np.array(each.sample_wavelengths(si, 0.5)[1]) for each in (ours, theirs))
+            assert np.allclose(light, wanted, rtol=1e-3, atol=1e-4 * brightest)
+
+
+def test_cudas_lookup_follows_new_frames(monkeypatch):
+    monkeypatch.setattr(cumulus.mitsuba.ExactLookup, "is_needed", lambda: True)
+    light = mi.load_dict({"type": "cumulus_envmap", "bitmap": mi.Bitmap(maps()["even"])})
+    parameters = mi.traverse(light)
+    parameters["envmap.data"] = 2 * np.array(parameters["envmap.data"])
+    parameters.update()
+    si = dr.zeros(mi.SurfaceInteraction3f)
+    si.wi = mi.Vector3f(0, 0, 1)
+    assert np.allclose(np.array(light.eval(si)), 1.4, rtol=1e-5)

@@ -58,6 +58,7 @@ def test_on_a_gpu(client):
     (row,) = compare(None, client, "cuda_ad_rgb", [ROOT / "tests" / "data" / "sunrise.exr"])
     check(row)
     assert row["ours"]["light"] == pytest.approx(row["theirs"]["light"], rel=1e-3)
+    assert row["ours"]["deviation"] <= row["theirs"]["deviation"]
 
 
 def test_the_page_says_what_is_measured(compiler, client):

@@ -14,7 +14,8 @@ with cumulus.connect() as c:  # CUMULUS_SERVER, or a private daemon
 
 Numpy arrays in, numpy arrays out; of a `Buffer`, which `Client.upload` makes, results stay on the server, and operations on
 them transfer nothing. `cumulus.aio` has the same for asyncio. Failures raise `Error`, with the field that is wrong and the
-cure. The operations of `Client` are described in `cumulus.image_operations` and `cumulus.structure_operations`.
+cure. The operations of `Client` are described in `cumulus.image_operations` and `cumulus.structure_operations`, GPU memory that it shares in
+`cumulus.device_sharing.operations`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from .brackets import Brackets
 from .buffer import Buffer, EncodedImage
 from .client import Client, connect
 from .connection import Cancellation
+from .device_sharing.array import DeviceArray
 from .errors import (Cancelled, DataLoss, DeadlineExceeded, Error, FailedPrecondition, Internal, InvalidArgument,
                      NotFound, OutOfRange, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable,
                      Unimplemented)
@@ -59,7 +61,7 @@ def load(path: Union[str, "os.PathLike[str]"]) -> Union[SamplingTable, RunLength
 
 __all__ = [
     "Brackets", "BsplinePrefilter", "Buffer", "CallOptions", "Cancellation", "Cancelled", "Client", "DataLoss",
-    "DeadlineExceeded", "EncodedImage", "Error", "Exponential", "FailedPrecondition", "Feedback", "Gaussian", "Internal",
+    "DeadlineExceeded", "DeviceArray", "EncodedImage", "Error", "Exponential", "FailedPrecondition", "Feedback", "Gaussian", "Internal",
     "InvalidArgument", "KdTree", "NeighborLists", "NotFound", "OutOfRange", "PermissionDenied", "Pipeline", "ResourceExhausted", "RunLengths",
     "Samples", "SamplingTable", "StepArray", "SummedAreaTable", "Timings", "Unauthenticated", "Unavailable", "Unimplemented", "connect",
     "load",

@@ -215,6 +215,9 @@ class Client(_Operations):
 
     upload = _awaited(client.Client.upload)
     allocate_shared = _awaited(client.Client.allocate_shared)
+    import_buffer = _awaited(client.Client.import_buffer)
+    allocate_device_array = _awaited(client.Client.allocate_device_array)
+    upload_device_array = _awaited(client.Client.upload_device_array)
 
     def pipeline(self) -> Pipeline:
         """As `cumulus.Client.pipeline`; waits for nothing."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections.abc
 import operator
-from typing import Any, Dict, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -56,14 +56,29 @@ def as_array(value: Any, field: str, dtypes: Sequence[str] = DTYPES, extents: Op
     array = imported(value, field)
     if array.dtype == np.bool_:
         array = array.view(np.uint8)
+    check_array(array, field, dtypes, extents)
+    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
+
+
+class Described(Protocol):
+    """An array, wherever it is."""
+
+    @property
+    def shape(self) -> Tuple[int, ...]: ...
+
+    @property
+    def dtype(self) -> "np.dtype[Any]": ...
+
+
+def check_array(array: Described, field: str, dtypes: Sequence[str], extents: Optional[Sequence[int]]) -> None:
+    """As as_array says."""
+    ndim = len(array.shape)
     if array.dtype.name not in dtypes:
         raise wrong(field, f"has elements of {array.dtype}", " or ".join(dtypes) + f" ({field}.astype('{dtypes[-1]}'))")
-    if extents is not None and array.ndim not in extents:
-        raise wrong(field, f"has the shape {list(array.shape)}",
-                    " or ".join(str(count) for count in extents) + " extents")
-    if array.ndim > MAX_EXTENTS:
-        raise wrong(field, f"has {array.ndim} extents", f"at most {MAX_EXTENTS}")
-    return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
+    if extents is not None and ndim not in extents:
+        raise wrong(field, f"has the shape {list(array.shape)}", " or ".join(str(count) for count in extents) + " extents")
+    if ndim > MAX_EXTENTS:
+        raise wrong(field, f"has {ndim} extents", f"at most {MAX_EXTENTS}")
 
 
 def allocated(shape: Union[int, Sequence[int]], dtype: Any) -> Tuple[Tuple[int, ...], "np.dtype[Any]"]:

@@ -88,11 +88,18 @@ class Buffer:
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def __dlpack__(self, **options: Any) -> Any:
-        """Fetches the array into host memory, for torch.from_dlpack(buffer) and the like, which take it without another copy."""
+        """Fetches the array into host memory, for torch.from_dlpack(buffer) and the like, which take it without another copy. Where a GPU is asked
+        for, as by torch.from_dlpack(buffer, device="cuda"), it is a copy there that nobody else has, as `Client.import_buffer` makes it."""
+        wanted = options.get("dl_device")
+        if wanted is not None and wanted[0] == 2:  # kDLCUDA
+            if options.get("copy") is False:
+                raise BufferError("what is on the server is here as a copy alone")
+            array = self.client.import_buffer(self, writable=True)
+            return array.to_dlpack(options.get("max_version"), wanted, copied=True, copy=True)
         return self.numpy().__dlpack__(**options)
 
     def __dlpack_device__(self) -> Tuple[int, int]:
-        return 1, 0  # kDLCPU: there the array is once it has been fetched
+        return 1, 0  # kDLCPU: there the array is once it has been fetched, unless another device is asked for
 
     def delete(self) -> None:
         """Releases the server's memory now rather than with the last reference."""
@@ -135,6 +142,18 @@ class Buffer:
     def match_brackets(self, **options: Any) -> "Brackets":
         """`Client.match_brackets` of this text."""
         return self.client.match_brackets(self, **options)
+
+
+class ForOneCall:
+    """An array that has been uploaded for one call, whose results are those of an array."""
+
+    def __init__(self, buffer: Buffer) -> None:
+        self.buffer = buffer
+        self.shape = buffer.shape
+        self.dtype = buffer.dtype
+        self.ndim = buffer.ndim
+        self.size = buffer.size
+        self.nbytes = buffer.nbytes
 
 
 class EncodedImage:

@@ -8,21 +8,21 @@ from .client_base import ClientBase
 from .connection import Connection, Progress
 from .credentials import Credentials, read_settings
 from .daemon import PrivateDaemon
+from .device_sharing.operations import DeviceSharing
 from .errors import wrong
 from .image_operations import ImageOperations
 from .pipeline import Pipeline
 from .structure_operations import StructureOperations
 
 
-class Client(ImageOperations, StructureOperations, ClientBase):
+class Client(ImageOperations, StructureOperations, DeviceSharing, ClientBase):
     """A connection to one server, and the arrays that it keeps there. Made by `connect`; close it, or use it as a context.
 
     What an operation is given decides where its results are: of numpy arrays (or image files) it answers numpy arrays;
     of a `Buffer` the results stay on the server as buffers, and the next operation on them transfers nothing. Arrays
     are sent without a copy where they are contiguous and little-endian; bool counts as uint8. Arrays of other libraries are
-    taken, too: from host memory without a copy, from a GPU (PyTorch, CuPy, Numba, JAX) by one to host memory, which their
-    library makes: the server's GPU is given them from there, also where it is the same one. Pairs are (along x, along
-    y). Methods may be called from several threads at once.
+    taken, too: from host memory without a copy; from a GPU (PyTorch, CuPy, Numba, JAX) by copies within it where the server
+    shares its memory, else by one to host memory, which their library makes. Pairs are (along x, along y). Methods may be called from several threads at once.
 
     Every operation takes `timeout`, `request_id`, `priority`, `ttl` and `evictable` besides its own arguments
     (`CallOptions`), and may raise any `Error`.

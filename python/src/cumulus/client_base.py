@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Se
 import numpy as np
 
 from . import transfer
-from .arrays import NDArray, allocated, as_array, bytes_of, write_spec
-from .buffer import Buffer
+from .arrays import DTYPES, NDArray, allocated, as_array, bytes_of, check_array
+from .buffer import Buffer, ForOneCall
 from .connection import Connection, Progress
 from .daemon import PrivateDaemon
+from .device_sharing import transfers as device_transfers
 from .errors import Error, NotFound
 from .operation import Call, Timings, read_timings
 from .operation_base import OperationBase
 from .recovery import GONE, Outage, UploadRecipe
 from .session import Session
-from .v1 import array_pb2, server_pb2, transfer_pb2
+from .v1 import array_pb2, server_pb2
 
 if TYPE_CHECKING:
     from .client import Client
@@ -162,12 +163,15 @@ class ClientBase(OperationBase):
 
         Args:
             array: of any shape, uint8 to uint64, int32, int64, float16 to float64; bool counts as uint8. One on a GPU is
-                copied to host memory first.
+                copied within it where the server shares its memory, from 4 MiB on and if it is dense, else to host memory first.
             ttl: seconds that the buffer lives; without, as long as the client.
             evictable: the server may drop it when the device runs out of memory.
         """
-        data = as_array(array, "array")
         options = {"ttl": ttl, "evictable": evictable, "request_id": request_id}
+        there = self._upload_within_gpu(array, "array", options, timeout)
+        if there is not None:
+            return there
+        data = as_array(array, "array")
         with self.progress_of(data.nbytes, "upload") as progress:
 
             def attempt(left: float) -> Tuple[Session, transfer.Uploaded]:
@@ -179,6 +183,29 @@ class ClientBase(OperationBase):
         if self.recreate:
             buffer.resident.recipe = UploadRecipe(buffer.resident, data, options, written.checksum)
         return buffer
+
+    def _upload_within_gpu(self, array: Any, field: str, options: Mapping[str, Any], timeout: Optional[float] = None,
+                           dtypes: Sequence[str] = DTYPES, extents: Optional[Sequence[int]] = None) -> Optional[Buffer]:
+        """None of what is not on a GPU that this process and the server share."""
+        found = device_transfers.find(self, array)
+        if found is None:
+            return None
+        check_array(found, field, dtypes, extents)
+        written = device_transfers.upload(self, found, options, timeout)
+        if written is None:
+            return None
+        buffer = Buffer(self.whole, written.message, written.session)
+        with self.progress_of(buffer.nbytes, "upload") as progress:
+            if progress is not None:
+                progress(buffer.nbytes, buffer.nbytes)
+        return buffer
+
+    def given(self, value: Any, field: str, dtypes: Sequence[str] = DTYPES,
+              extents: Optional[Sequence[int]] = None) -> Union[NDArray, ForOneCall]:
+        """As `OperationBase.given`."""
+        options = {"ttl": None, "evictable": False, "request_id": ""}
+        there = self._upload_within_gpu(value, field, options, None, dtypes, extents)
+        return as_array(value, field, dtypes, extents) if there is None else ForOneCall(there)
 
     def allocate_shared(self, shape: Union[int, Sequence[int]], dtype: Any) -> NDArray:
         """An array in host memory that uploads take from where it lies, and into which downloads are one copy, by the server.
@@ -207,10 +234,6 @@ class ClientBase(OperationBase):
     def write(self, session: Session, data: NDArray, options: Mapping[str, Any], *, timeout: Optional[float] = None,
               progress: Optional[Progress] = None) -> transfer.Uploaded:
         """One upload to a session, as `upload` has it."""
-        spec = transfer_pb2.WriteSpec(session=session.name, evictable=options["evictable"],
-                                      request_id=options["request_id"])
-        write_spec(data.dtype, data.shape, spec.spec)
-        if options["ttl"] is not None:
-            spec.ttl.FromNanoseconds(int(options["ttl"] * 1e9))
+        spec = transfer.spec_of_write(session.name, data, options)
         return transfer.upload(self.connection, spec, bytes_of(data), timeout=timeout, progress=progress,
                                checksum=self.recreate)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union, overloa
 import numpy as np
 
 from . import filters
-from .arrays import AnyArray, NDArray, as_array, check_image, choose
+from .arrays import AnyArray, NDArray, check_image, choose
 from .buffer import Buffer, EncodedImage
 from .errors import wrong
 from .foreign import is_array
@@ -155,7 +155,7 @@ class ImageOperations(OperationBase):
         call = self.begin("ApplyRecursiveFilter", request, options).source(request.image, source, "image")
         if accumulate is not None:
             array, request.weight = accumulate
-            call.source(request.accumulate, array if isinstance(array, Buffer) else as_array(array, "accumulate", FILTERED),
+            call.source(request.accumulate, array if isinstance(array, Buffer) else self.given(array, "accumulate", FILTERED),
                         "accumulate")
         resident = isinstance(source, Buffer)
         size = self._size(source)
@@ -208,7 +208,7 @@ class ImageOperations(OperationBase):
         source = self._image(image, "image", SUMMED, batch=False)
         call = self.begin("FilterBox", request, options).source(request.image, source, "image")
         if isinstance(radius, Buffer) or is_array(radius):
-            radii = radius if isinstance(radius, Buffer) else as_array(radius, "radius", ("float32",), (2,))
+            radii = radius if isinstance(radius, Buffer) else self.given(radius, "radius", ("float32",), (2,))
             call.source(request.radius_map, radii, "radius")
             request.radius = max_radius
         else:
@@ -256,7 +256,7 @@ class ImageOperations(OperationBase):
             return EncodedImage(image)
         if isinstance(image, EncodedImage):
             return image
-        array = image if isinstance(image, Buffer) else as_array(image, field, dtypes)
+        array = image if isinstance(image, Buffer) else self.given(image, field, dtypes)
         if array.ndim or not isinstance(array, Buffer):  # a pipeline's arrays have no shape yet
             check_image(array.shape, field, batch)
         return array

@@ -205,6 +205,45 @@ class EnvmapWarp:
         return both / (wide * self.height) * (self.width * (self.height - 1))
 
 
+class ExactLookup:
+    """An `envmap`'s radiance, of rgb and mono variants, interpolated in float32.
+
+    In place of its own lookup in CUDA's variants, where texture units weight texels in steps of 1/256: that alone makes
+    a sample's light deviate by several times what density and interpolation leave.
+    """
+
+    def __init__(self, envmap: Any, warp: EnvmapWarp) -> None:
+        parameters = mi.traverse(envmap)
+        data = parameters["data"]
+        self._scale = parameters["scale"]
+        self._height, self._stored, self._channels = data.shape
+        self._width = warp.width
+        self._first = 1 if self._stored == warp.width + 2 else 0  # what Mitsuba repeats beyond the seam: on each side, or at the end
+        self._texels = data.array if dr.is_jit_v(mi.Float) else np.array(data).reshape(-1).tolist()
+
+    @staticmethod
+    def is_needed() -> bool:
+        return "cuda" in (mi.variant() or "") and not (mi.is_spectral or mi.is_polarized)
+
+    def _texel(self, x: Any, y: Any) -> Any:
+        first = (y * self._stored + x + self._first) * self._channels
+        return [_gather(mi.Float, self._texels, first + channel) for channel in range(3 if mi.is_rgb else 1)]
+
+    def at(self, uv: Any, active: Any) -> Any:
+        """At uv in [0, 1]."""
+        across, down = uv.x * self._width - 0.5, uv.y * (self._height - 1)
+        column, y = dr.floor(across), mi.UInt32(dr.clip(down, 0.0, self._height - 2.0))
+        left = mi.UInt32(dr.select(column < 0, self._width - 1, column))
+        right = dr.select(left + 1 >= self._width, 0, left + 1)
+        x_share, y_share = across - column, down - mi.Float(y)
+        rows = []
+        for row in (y, y + 1):
+            pairs = zip(self._texel(left, row), self._texel(right, row))
+            rows.append([a + (b - a) * x_share for a, b in pairs])
+        light = [(a + (b - a) * y_share) * self._scale for a, b in zip(*rows)]
+        return dr.select(active, mi.Spectrum(*light), 0.0)
+
+
 class CumulusEnvmap(mi.Emitter):
     """The emitter `cumulus_envmap`: parameters of `envmap` (filename, bitmap, scale, to_world, mis_compensation).
 
@@ -226,6 +265,7 @@ class CumulusEnvmap(mi.Emitter):
         self._sphere: Optional[Tuple[Any, float]] = None
         table = props.get("table", "")
         self._warp = EnvmapWarp(SamplingTable.from_bytes(_read(table))) if table else self._built()
+        self._lookup = self._looked_up()
 
     def _built(self) -> EnvmapWarp:
         if _client is None:
@@ -234,12 +274,17 @@ class CumulusEnvmap(mi.Emitter):
         data = _columns(np.array(mi.traverse(self._envmap)["data"]))
         return EnvmapWarp(build_table(_client, data, self._mis_compensation))
 
+    def _looked_up(self) -> Optional[ExactLookup]:
+        """None: Mitsuba's own lookup is exact."""
+        return ExactLookup(self._envmap, self._warp) if ExactLookup.is_needed() else None
+
     def traverse(self, callback: Any) -> None:
         callback.put("envmap", self._envmap, mi.ParamFlags.NonDifferentiable)
 
     def parameters_changed(self, keys: Any = ()) -> None:
         if not keys or "envmap" in keys:
             self._warp = self._built()
+            self._lookup = self._looked_up()
 
     def set_scene(self, scene: Any) -> None:
         """Says where rays of light are to begin. `sample_ray` needs it, and Mitsuba does not call it for emitters in Python."""
@@ -269,13 +314,18 @@ class CumulusEnvmap(mi.Emitter):
         return mi.Vector3f(mi.Float(dr.sin(phi) * sine), mi.Float(dr.cos(theta)), mi.Float(-dr.cos(phi) * sine))
 
     def eval(self, si: Any, active: Any = True) -> Any:
+        if self._lookup is not None:
+            return self._lookup.at(self._seen(-si.wi)[0], active)
         return self._envmap.eval(si, active)
 
     def eval_direction(self, it: Any, ds: Any, active: Any = True) -> Any:
+        if self._lookup is not None:
+            return self._lookup.at(ds.uv, active)
         return self._envmap.eval_direction(it, ds, active)
 
     def sample_wavelengths(self, si: Any, sample: Any, active: Any = True) -> Any:
-        return self._envmap.sample_wavelengths(si, sample, active)
+        wavelengths, weight = self._envmap.sample_wavelengths(si, sample, active)
+        return wavelengths, weight if self._lookup is None else self._lookup.at(si.uv, active)
 
     def sample_direction(self, it: Any, sample: Any, active: Any = True) -> Any:
         direction = self._to_world @ self._direction(self._warp.sample(sample))
@@ -291,7 +341,7 @@ class CumulusEnvmap(mi.Emitter):
         ds.d = direction
         ds.dist = mi.Float(_FAR)
         lit = active & (ds.pdf > 0.0)
-        radiance = self._envmap.eval_direction(it, ds, lit) / dr.maximum(ds.pdf, 1e-30)
+        radiance = self.eval_direction(it, ds, lit) / dr.maximum(ds.pdf, 1e-30)
         return ds, dr.select(lit, radiance, 0.0)
 
     def pdf_direction(self, it: Any, ds: Any, active: Any = True) -> Any:

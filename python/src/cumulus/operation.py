@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional
 import numpy as np
 
 from .arrays import AnyArray, NDArray, choose, read_inline, write_spec
-from .buffer import Buffer, EncodedImage
+from .buffer import Buffer, EncodedImage, ForOneCall
 from .connection import MAX_REQUEST_BYTES
 from .errors import Internal, wrong
 from .recovery import Resident, RunRecipe
@@ -19,7 +19,7 @@ from .v1 import array_pb2
 if TYPE_CHECKING:
     from .client_base import ClientBase
 
-Input = Union[NDArray, Buffer, EncodedImage]
+Input = Union[NDArray, Buffer, ForOneCall, EncodedImage]
 ImageLike = Union[AnyArray, str, "os.PathLike[str]", bytes, EncodedImage]
 """What images and weights may be besides buffers: arrays, or an image file by its path or its bytes."""
 
@@ -85,6 +85,10 @@ class Call:
                 raise wrong(field, "is a buffer of another client", "one of the client that is called")
             self._needs_session = True
             self._sending.named.append((source, value.resident))
+        elif isinstance(value, ForOneCall):
+            self._uploaded.append(value.buffer)
+            self._needs_session = True
+            self._sending.named.append((source, value.buffer.resident))
         elif isinstance(value, EncodedImage):
             self._encoded(source.encoded, value, field)
         else:

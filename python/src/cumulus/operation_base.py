@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Mapping
+from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
+
+from .arrays import DTYPES, NDArray
 
 if TYPE_CHECKING:
+    from .buffer import ForOneCall
     from .operation import Call
     from .v1 import server_pb2
 
@@ -21,6 +24,11 @@ class OperationBase:
 
     def begin(self, rpc: str, request: Any, options: Mapping[str, Any]) -> "Call":
         """A call of an operation, whose sources are to be filled in."""
+        raise NotImplementedError
+
+    def given(self, value: Any, field: str, dtypes: Sequence[str] = DTYPES,
+              extents: Optional[Sequence[int]] = None) -> "Union[NDArray, ForOneCall]":
+        """An array of any library as what a call takes: numpy's (`as_array`), or already on the server's GPU where both are on one."""
         raise NotImplementedError
 
     @property

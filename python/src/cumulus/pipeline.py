@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Tuple, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union, cast
 
 import numpy as np
 
-from .arrays import NDArray
-from .buffer import Buffer
+from .arrays import DTYPES, NDArray
+from .buffer import Buffer, ForOneCall
 from .errors import Error, FailedPrecondition, ResourceExhausted, wrong
 from .image_operations import ImageOperations
 from .operation import Call, CallOptions, Result
@@ -43,6 +43,9 @@ class StepArray(Buffer):
         raise self._not_yet()
 
     def delete(self) -> None:
+        raise self._not_yet()
+
+    def __dlpack__(self, **options: Any) -> Any:
         raise self._not_yet()
 
     def _not_yet(self) -> FailedPrecondition:
@@ -173,6 +176,11 @@ class Pipeline(ImageOperations, StructureOperations):
 
     def begin(self, rpc: str, request: Any, options: Mapping[str, Any]) -> Call:
         return _StepCall(self, rpc, request, options)
+
+    def given(self, value: Any, field: str, dtypes: Sequence[str] = DTYPES,
+              extents: Optional[Sequence[int]] = None) -> Union[NDArray, ForOneCall]:
+        """As the client's."""
+        return self.client.given(value, field, dtypes, extents)
 
     def append(self, rpc: str, request: Any, named: List[Tuple[Any, Resident]], uploaded: List[Buffer]) -> int:
         """Puts a request of an operation, with its sources, behind the others, and answers its place."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from .arrays import AnyArray, NDArray, as_array, choose
+from .arrays import AnyArray, NDArray, choose
 from .brackets import OUTPUTS, Brackets
 from .buffer import Buffer, EncodedImage
 from .kd_tree import KdTree
@@ -72,7 +72,7 @@ class StructureOperations(OperationBase):
         elif isinstance(weights, (Buffer, EncodedImage)):
             source = weights
         else:
-            source = as_array(weights, "weights", ("uint8", "float16", "float32"), (1, 2, 3, 4))
+            source = self.given(weights, "weights", ("uint8", "float16", "float32"), (1, 2, 3, 4))
         result = self.begin("BuildSamplingTable", request, call).source(request.weights, source, "weights").run(True, 0)
         return SamplingTable(resident=result.buffer("table"))
 
@@ -101,10 +101,10 @@ class StructureOperations(OperationBase):
 
     def _build_tree(self, request: kd_tree_pb2.BuildKdTreeRequest, points: Union[AnyArray, Buffer],
                     payload: Optional[Union[AnyArray, Buffer]], options: CallOptions) -> Call:
-        source = points if isinstance(points, Buffer) else as_array(points, "points", ("float64", "float32"), (2, 3))
+        source = points if isinstance(points, Buffer) else self.given(points, "points", ("float64", "float32"), (2, 3))
         run = self.begin("BuildKdTree", request, options).source(request.points, source, "points")
         if payload is not None:
-            run.source(request.payload, payload if isinstance(payload, Buffer) else as_array(payload, "payload"),
+            run.source(request.payload, payload if isinstance(payload, Buffer) else self.given(payload, "payload"),
                        "payload")
         return run
 
@@ -137,7 +137,7 @@ class StructureOperations(OperationBase):
         """
         request = run_length_pb2.EncodeRunLengthsRequest(pixels=pixels, length_type=array_pb2.UINT64)
         request.order = choose(run_length_pb2.RunOrder, "", order, "order")
-        source = array if isinstance(array, Buffer) else as_array(array, "array")
+        source = array if isinstance(array, Buffer) else self.given(array, "array")
         resident = isinstance(source, Buffer)
         result = self.begin("EncodeRunLengths", request, call).source(request.array, source, "array").run(
             resident, source.nbytes + 8 * source.size)
@@ -158,8 +158,8 @@ class StructureOperations(OperationBase):
         Returns:
             The array; a `Buffer` where `symbols` is one.
         """
-        first = symbols if isinstance(symbols, Buffer) else as_array(symbols, "symbols")
-        second = lengths if isinstance(lengths, Buffer) else as_array(lengths, "lengths", ("uint32", "uint64"), (1,))
+        first = symbols if isinstance(symbols, Buffer) else self.given(symbols, "symbols")
+        second = lengths if isinstance(lengths, Buffer) else self.given(lengths, "lengths", ("uint32", "uint64"), (1,))
         size = nbytes(first.dtype, *shape)
         request = run_length_pb2.DecodeRunLengthsRequest(pixels=pixels, max_output_bytes=max(size, 1), shape=shape)
         request.order = choose(run_length_pb2.RunOrder, "", order, "order")
@@ -198,11 +198,11 @@ class StructureOperations(OperationBase):
         elif isinstance(text, (str, bytes)):
             source = np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8)
         else:
-            source = as_array(text, "text", ("uint8", "int32"), (1,))
+            source = self.given(text, "text", ("uint8", "int32"), (1,))
         run = self.begin("MatchBrackets", request, call).source(request.text, source, "text")
         if segments is not None:
             run.source(request.segments, segments if isinstance(segments, Buffer)
-                       else as_array(segments, "segments", ("int64",), (1,)), "segments")
+                       else self.given(segments, "segments", ("int64",), (1,)), "segments")
         resident = isinstance(source, Buffer)
         result = run.run(resident, 8 * source.size * len(outputs) + 16)
         single = {name: int(result.array(name)[0]) for name in ("maximum_depth", "unmatched") if name in result}
@@ -222,8 +222,8 @@ class StructureOperations(OperationBase):
             is one.
         """
         request = bracket_match_pb2.IntersectClipsRequest()
-        first = elements if isinstance(elements, Buffer) else as_array(elements, "elements", ("uint8",), (1,))
-        second = boxes if isinstance(boxes, Buffer) else as_array(boxes, "boxes", ("float32",), (2,))
+        first = elements if isinstance(elements, Buffer) else self.given(elements, "elements", ("uint8",), (1,))
+        second = boxes if isinstance(boxes, Buffer) else self.given(boxes, "boxes", ("float32",), (2,))
         run = self.begin("IntersectClips", request, call).source(request.elements, first, "elements")
         resident = isinstance(first, Buffer)
         return run.source(request.boxes, second, "boxes").run(resident, 16 * first.size).either("bounds", resident)

@@ -6,13 +6,13 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from typing import Any, Callable, Iterator, List, NamedTuple, Optional
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional
 
 import grpc
 import numpy as np
 
 from . import wire
-from .arrays import NDArray
+from .arrays import Described, NDArray, write_spec
 from .checksums import CHUNK_BYTES, crc32c, of_chunks
 from .connection import BackOff, CallScope, Connection, Progress, error_of
 from .errors import Cancelled, DataLoss, Error, Unavailable
@@ -107,6 +107,15 @@ class Uploaded(NamedTuple):
 
     message: array_pb2.Buffer
     checksum: int  # 0 where it was not asked for
+
+
+def spec_of_write(session: str, array: Described, options: Mapping[str, Any]) -> transfer_pb2.WriteSpec:
+    """Of a new buffer of a session, like the array; with ttl, evictable and request_id."""
+    spec = transfer_pb2.WriteSpec(session=session, evictable=options["evictable"], request_id=options["request_id"])
+    write_spec(array.dtype, array.shape, spec.spec)
+    if options["ttl"] is not None:
+        spec.ttl.FromNanoseconds(int(options["ttl"] * 1e9))
+    return spec
 
 
 def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, *, timeout: Optional[float] = None,

@@ -59,6 +59,11 @@ class SharedMemory:
                 self._socket = address
                 self._drop_free()
 
+    @property
+    def socket(self) -> str:
+        """Where regions are to be had; "": nowhere."""
+        return self._socket
+
     def _drop_free(self) -> None:
         while self._free:
             self._free.pop().close()

@@ -11,7 +11,7 @@ import struct
 import weakref
 from typing import Callable, NamedTuple, Optional, Tuple
 
-RING, ARRAY, REGION, REFUSED, BEGIN, FILLED, FREE = range(1, 8)
+RING, ARRAY, REGION, REFUSED, BEGIN, FILLED, FREE, DEVICE = range(1, 9)
 SLOT_BYTES = 1 << 20
 SLOTS = 16
 
@@ -51,6 +51,7 @@ class Region:
 
     def __init__(self, address: str) -> None:
         self.id = ""
+        self.nbytes = 0
         self.becomes_the_servers = False
         self._process = os.getpid()
         self._file = -1
@@ -74,8 +75,13 @@ class Region:
     def _peer(self) -> bytes:
         return self._socket.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _PEER.size)
 
-    def ask(self, want: Message) -> mmap.mmap:
-        """Asks for memory, and maps it."""
+    @property
+    def descriptor(self) -> int:
+        """Of memory that is not mapped yet."""
+        return self._file
+
+    def ask(self, want: Message) -> None:
+        """Asks for memory."""
         self._socket.send(_MESSAGE.pack(*want), socket.MSG_NOSIGNAL)
         # Not recv_fds(): of its flags nothing comes through in every Python, and children are not to inherit this.
         data, ancillary, _, _ = self._socket.recvmsg(_MESSAGE.size + _MAX_TEXT, socket.CMSG_LEN(4), socket.MSG_CMSG_CLOEXEC)
@@ -89,9 +95,13 @@ class Region:
         if answer.kind != REGION or self._file < 0:
             raise NoRegion(text)
         self.id = text
+        self.nbytes = answer.nbytes
         self.becomes_the_servers = answer.offset == 1
         self._socket.settimeout(None)
-        memory = self._map(answer.nbytes)
+
+    def map(self) -> mmap.mmap:
+        """Of memory of the host."""
+        memory = self._map(self.nbytes)
         if not self.becomes_the_servers:
             self._close_file()  # the mapping has one of its own
         return memory
@@ -169,10 +179,36 @@ def open_region(address: str, want: Message) -> Tuple[Region, mmap.mmap]:
     Raises:
         NoRegion: no server of this user is there, or none that has room.
     """
+    region = _ask(address, want)
+    try:
+        return region, region.map()
+    except (OSError, OverflowError, ValueError) as problem:
+        region.close()
+        raise NoRegion(f"{address}: {problem}") from None
+    except BaseException:
+        region.close()
+        raise
+
+
+def open_device_region(address: str, want: Message) -> Region:
+    """As open_region, of memory of a GPU, which is for the driver to map, by the region's descriptor.
+
+    Raises:
+        NoRegion: as open_region; what the server says against it has the cure.
+    """
+    region = _ask(address, want)
+    if region.nbytes < want.nbytes:
+        region.close()
+        raise NoRegion("the server shares less than was asked for")
+    return region
+
+
+def _ask(address: str, want: Message) -> Region:
     try:
         region = Region(address)
         try:
-            return region, region.ask(want)
+            region.ask(want)
+            return region
         except BaseException:
             region.close()
             raise
