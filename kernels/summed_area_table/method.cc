@@ -16,7 +16,7 @@ bool is_plain(const BuildShape& shape) {
 /// of its own.
 bool fits(const ResidentPlan& plan, ElementPair types, const DeviceNumbers& device) {
   const auto words_of_value = static_cast<std::int64_t>(element_bytes(types.sum) / 4);
-  return plan.tiles() <= std::int64_t{resident_tiles(plan.tile)} * device.multiprocessors &&
+  return plan.tiles() <= std::int64_t{kResidentTiles} * device.multiprocessors &&
          plan.tiles() * published_values(plan.tile) * words_of_value <= kStatusWords &&
          (plan.tile_rows - 1) * (plan.tile_columns - 1) <= plan.tile.threads();
 }
@@ -62,7 +62,8 @@ Plan choose(const BuildShape& shape, const DeviceNumbers& device) {
   if (has_resident_tiles(shape.types)) {
     const ResidentPlan low = plan_resident(shape, kLowResidentShape);
     if (fits(low, shape.types, device)) return low;
-    // Two tall tiles of sums of 8 bytes do not fit into a multiprocessor's registers.
+    // Of as many pixels tall tiles keep fewer multiprocessors busy. Two of sums of 8 bytes do not fit into
+    // one's registers.
     const ResidentPlan tall = plan_resident(shape, kTallResidentShape);
     if (element_bytes(shape.types.sum) == 4 && fits(tall, shape.types, device)) return tall;
   }

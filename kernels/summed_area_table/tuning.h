@@ -44,11 +44,11 @@ constexpr int blocks_per_multiprocessor(std::size_t sum_bytes, int channels) {
   return sum_bytes == 4 ? 5 : 4;
 }
 
-/// Tiles of small images of one channel, which blocks keep in registers (resident/build.cuh): low ones, a
-/// multiprocessor for each, or tall ones, two to a multiprocessor.
+/// Tiles of small images of one channel, which blocks keep in registers (resident/build.cuh), at most two to
+/// a multiprocessor.
 inline constexpr TileShape kLowResidentShape = {8, 8, 1, 4};
 inline constexpr TileShape kTallResidentShape = {8, 16, 1, 4};
-constexpr int resident_tiles(const TileShape& shape) { return shape.rows() <= 64 ? 1 : 2; }
+inline constexpr int kResidentTiles = 2;  // of a multiprocessor
 
 /// How a block of the kernel of strips (strips/build.cuh) goes down its strip: bands of groups of rows, each
 /// group `group_rows` rows that `row_lanes` lanes, of four columns each, go through together.

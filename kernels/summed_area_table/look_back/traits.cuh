@@ -143,10 +143,15 @@ __device__ int quad_column(int segment, int quad) {
   return (segment * 32 + lane_index()) * P::kElements + quad * 4;
 }
 
+/// Whether all the tile's columns lie inside the image.
+template <class P>
+__device__ bool has_whole_rows(const Arguments<P>& a, Tile tile) {
+  return (tile.column + std::int64_t{1}) * P::kColumns <= a.row_elements;
+}
+/// And all its rows.
 template <class P>
 __device__ bool inside(const Arguments<P>& a, Tile tile) {
-  return (tile.row + std::int64_t{1}) * P::kRows <= a.height &&
-         (tile.column + std::int64_t{1}) * P::kColumns <= a.row_elements;
+  return (tile.row + std::int64_t{1}) * P::kRows <= a.height && has_whole_rows(a, tile);
 }
 
 }  // namespace cumulus::summed_area_table

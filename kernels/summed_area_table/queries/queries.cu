@@ -53,6 +53,19 @@ struct FilterArguments {
   float* deviations;
 };
 
+struct BoxRadii {
+  std::int64_t y;
+  std::int64_t x;
+};
+
+/// Of the box around a pixel.
+template <class Sum>
+__device__ BoxRadii radii_at(const FilterArguments<Sum>& a, std::int64_t y, std::int64_t x) {
+  if (a.radii == nullptr) return {a.box.radius_y, a.box.radius_x};
+  const float wanted = a.radii[y * a.shape.width + x];
+  return {mapped_radius(wanted, a.box.radius_y), mapped_radius(wanted, a.box.radius_x)};
+}
+
 /// Whether the table's four elements are all that the box takes.
 __device__ inline bool takes_four(const Area& box, const TableShape& shape) {
   return box.top >= 0 && box.left >= 0 && box.bottom <= shape.height && box.right <= shape.width;
@@ -63,13 +76,7 @@ __device__ void filter_element(const FilterArguments<Sum>& a, std::int64_t y, st
                                std::int64_t channel) {
   const TableReader<Sum> sums(a.sums, a.shape, channel);
   const TableReader<Sum> squares(a.squares, a.shape, channel);
-  std::int64_t radius_y = a.box.radius_y;
-  std::int64_t radius_x = a.box.radius_x;
-  if (a.radii != nullptr) {
-    const float wanted = a.radii[y * a.shape.width + x];
-    radius_y = mapped_radius(wanted, radius_y);
-    radius_x = mapped_radius(wanted, radius_x);
-  }
+  const auto [radius_y, radius_x] = radii_at(a, y, x);
   const Area box{y - radius_y, x - radius_x, y + radius_y + 1, x + radius_x + 1};
   double pixels = static_cast<double>(box.pixels());
   double sum = 0;
@@ -91,47 +98,70 @@ __device__ void filter_element(const FilterArguments<Sum>& a, std::int64_t y, st
 }
 
 constexpr int kRowsOfThread = 4;
-/// Of a multiprocessor: boxes inside the image wait for memory, and those at its edges, of which a mirror's
-/// take the most registers, are few.
-constexpr int kFilterBlocks = 3;
 
-/// Means of kRowsOfThread pixels of a column by boxes of one size that lie inside the image and do not touch
-/// its first row and column; false: they are not such.
+/// The boxes of kRowsOfThread pixels of a column.
+struct ColumnBoxes {
+  int radius_y[kRowsOfThread];
+  int radius_x[kRowsOfThread];
+  bool inside = true;  // all lie inside the image and do not touch its first row and column
+
+  template <class Sum>
+  __device__ ColumnBoxes(const FilterArguments<Sum>& a, std::int64_t top, std::int64_t x) {
+    const std::int64_t height = a.shape.height;
+    const std::int64_t width = a.shape.width;
+    inside = top + kRowsOfThread <= height && (height | width) <= 0x7FFFFFFF;
+    if (!inside) return;
+#pragma unroll
+    for (int i = 0; i < kRowsOfThread; ++i) {
+      const BoxRadii radii = radii_at(a, top + i, x);
+      radius_y[i] = static_cast<int>(radii.y);
+      radius_x[i] = static_cast<int>(radii.x);
+      inside =
+          inside && top + i > radii.y && x > radii.x && top + i + radii.y < height && x + radii.x < width;
+    }
+  }
+
+  __device__ double pixels(int i) const { return (2.0 * radius_y[i] + 1) * (2.0 * radius_x[i] + 1); }
+};
+
+/// Means of kRowsOfThread pixels of a column by boxes that are inside; false: they are not.
 template <class Sum>
 __device__ bool filter_inner_pixels(const FilterArguments<Sum>& a, std::int64_t top, std::int64_t x,
                                     std::int64_t channel) {
-  const std::int64_t radius_y = a.box.radius_y;
-  const std::int64_t radius_x = a.box.radius_x;
-  if (a.radii != nullptr || a.squares != nullptr || top <= radius_y || x <= radius_x ||
-      top + kRowsOfThread + radius_y > a.shape.height || x + radius_x >= a.shape.width) {
-    return false;
-  }
+  if (a.squares != nullptr) return false;
+  const ColumnBoxes boxes(a, top, x);
+  if (!boxes.inside) return false;
   const std::int64_t channels = a.shape.channels;
   const std::int64_t stride = a.shape.width * channels;
-  const std::int64_t right = (x + radius_x) * channels + channel;
-  const std::int64_t left = (x - radius_x - 1) * channels + channel;
   using Wide = Accumulator<Sum>;
   Wide corners[kRowsOfThread][4];
 #pragma unroll
   for (int i = 0; i < kRowsOfThread; ++i) {
-    const Sum* below = a.sums + (top + i + radius_y) * stride;
-    const Sum* above = a.sums + (top + i - radius_y - 1) * stride;
+    const Sum* below = a.sums + (top + i + boxes.radius_y[i]) * stride + x * channels + channel;
+    const Sum* above = below - (2 * boxes.radius_y[i] + 1) * stride;
+    const std::int64_t right = boxes.radius_x[i] * channels;
+    const std::int64_t left = -(boxes.radius_x[i] + 1) * channels;
     corners[i][0] = static_cast<Wide>(below[right]);
     corners[i][1] = static_cast<Wide>(above[right]);
     corners[i][2] = static_cast<Wide>(below[left]);
     corners[i][3] = static_cast<Wide>(above[left]);
   }
-  const auto pixels = static_cast<double>((2 * radius_y + 1) * (2 * radius_x + 1));
+  const double pixels = boxes.pixels(0);
   const double reciprocal = 1.0 / pixels;
   float* means = a.means + top * stride + x * channels + channel;
 #pragma unroll
   for (int i = 0; i < kRowsOfThread; ++i) {
-    const Wide sum = (corners[i][0] - corners[i][1]) - (corners[i][2] - corners[i][3]);
-    means[i * stride] =
-        static_cast<float>(divide_by(static_cast<double>(static_cast<Sum>(sum)), pixels, reciprocal));
+    const Wide corner_sum = (corners[i][0] - corners[i][1]) - (corners[i][2] - corners[i][3]);
+    const auto sum = static_cast<double>(static_cast<Sum>(corner_sum));
+    const double mean = a.radii == nullptr ? divide_by(sum, pixels, reciprocal) : sum / boxes.pixels(i);
+    means[i * stride] = static_cast<float>(mean);
   }
   return true;
 }
+
+/// Of a multiprocessor: boxes inside the image wait for memory, and those at its edges, of which a mirror's
+/// take the most registers, are few.
+constexpr int kFilterBlocks = 3;
 
 /// Owns: a thread kRowsOfThread rows of one column of one channel, then those a grid further down.
 /// Reads: the table, 4 elements for each pixel inside, at most 16 near the edges (25 with kMirror).

@@ -21,22 +21,28 @@ template <class Input>
 using SlidingSum = std::conditional_t<!std::is_integral_v<Input>, double,
                                       std::conditional_t<sizeof(Input) <= 2, std::uint32_t, std::uint64_t>>;
 
-inline constexpr int kSlidingThreads = 256;
-inline constexpr int kSlidingWarps = kSlidingThreads / 32;
+/// Threads of a block: few wait for each other at a barrier, many have fewer columns of margins.
+inline constexpr int kFewSlidingThreads = 128;
+inline constexpr int kManySlidingThreads = 256;
 
 /// How a block's threads have its columns: each kPixels neighbours, which it loads in words of 16 bytes, or
 /// of 8 or 4 where that many bytes are no multiple of 16.
-template <class Input, int kChannels>
+template <class Input, int kChannels, int kThreadCount>
 struct SlidingShape {
+  static constexpr int kThreads = kThreadCount;
+  static constexpr int kWarps = kThreads / 32;
   static constexpr int kPixels = sliding_pixels(kChannels);
   static constexpr int kElements = kPixels * kChannels;
-  static constexpr int kColumns = kSlidingThreads * kPixels;
+  static constexpr int kColumns = kThreads * kPixels;
   static constexpr int kBytes = kElements * static_cast<int>(sizeof(Input));
   using Word =
       std::conditional_t<kBytes % 16 == 0, uint4, std::conditional_t<kBytes % 8 == 0, uint2, std::uint32_t>>;
   static constexpr int kWords = kBytes / static_cast<int>(sizeof(Word));
   /// Blocks of a multiprocessor, by the registers of a thread.
-  static constexpr int kBlocks = sizeof(Input) == 8 ? 1 : kElements == 8 ? 3 : 2;
+  static constexpr int kBlocks = (sizeof(Input) == 8 ? 1
+                                  : kElements == 8   ? 3
+                                                     : 2) *
+                                 kManySlidingThreads / kThreads;
 };
 
 template <class Input>
@@ -87,22 +93,22 @@ __device__ inline double divide_by(double sum, double pixels, double reciprocal)
   return isfinite(sum) ? fma(rest, reciprocal, quotient) : quotient;
 }
 
-template <class Input, int kChannels>
+template <class Input, int kChannels, int kThreads>
 struct SlidingShared {
-  using Shape = SlidingShape<Input, kChannels>;
+  using Shape = SlidingShape<Input, kChannels, kThreads>;
   using Sum = SlidingSum<Input>;
-  alignas(16) Sum prefixes[kSlidingThreads * Shape::kElements];
-  alignas(16) Sum warp_sums[kChannels][kSlidingWarps];
+  alignas(16) Sum prefixes[kThreads * Shape::kElements];
+  alignas(16) Sum warp_sums[kChannels][Shape::kWarps];
   double reciprocals[Shape::kColumns];  // of the boxes' pixels, in strips at the image's sides
   int columns[Shape::kColumns];         // of the image, where the block's come from; -1: zeros
 };
 
 /// One block's columns and rows.
-template <class Input, int kChannels>
+template <class Input, int kChannels, int kThreads>
 class SlidingBlock {
  public:
-  using Shape = SlidingShape<Input, kChannels>;
-  using Shared = SlidingShared<Input, kChannels>;
+  using Shape = SlidingShape<Input, kChannels, kThreads>;
+  using Shared = SlidingShared<Input, kChannels, kThreads>;
   using Sum = SlidingSum<Input>;
   static constexpr int kElements = Shape::kElements;
 
@@ -194,11 +200,12 @@ class SlidingBlock {
   __device__ static int thread() { return static_cast<int>(threadIdx.x); }
   /// Of an element's prefix sum in shared memory: 16 bytes change places within 128, so that lanes write
   /// those of their own pixels, and read those side by side, with few conflicts. What lies a multiple of
-  /// kSlidingThreads further on stays so far on.
+  /// kThreads further on stays so far on.
   __device__ static int place(int element) {
     constexpr int kOfChunk = 16 / static_cast<int>(sizeof(Sum));
+    constexpr int kEights = kThreads / kOfChunk / 8;
     const int chunk = element / kOfChunk;
-    return (chunk ^ (chunk / 8 & 7)) * kOfChunk + element % kOfChunk;
+    return (chunk ^ (chunk / 8 & (kEights < 8 ? kEights - 1 : 7))) * kOfChunk + element % kOfChunk;
   }
 
   __device__ Pixels read_row(int y) const {
@@ -252,7 +259,7 @@ class SlidingBlock {
     for (int c = 0; c < kChannels; ++c) {
       before[c] = before_lane(before[c]);
 #pragma unroll
-      for (int warp = 0; warp < kSlidingWarps - 1; ++warp) {
+      for (int warp = 0; warp < Shape::kWarps - 1; ++warp) {
         const Sum sum = shared_.warp_sums[c][warp];
         if (warp < warp_index()) before[c] += sum;
       }
@@ -272,10 +279,10 @@ class SlidingBlock {
     float* means = a_.means + (std::int64_t{y} * width_ + first_) * kChannels;
 #pragma unroll
     for (int i = 0; i < kElements; ++i) {
-      const int element = i * kSlidingThreads + thread();
+      const int element = i * kThreads + thread();
       const bool is_written = element < written_;
-      Sum sum = is_written ? shared_.prefixes[upper_ + i * kSlidingThreads] : Sum{0};
-      sum -= is_written ? shared_.prefixes[lower_ + i * kSlidingThreads] : Sum{0};
+      Sum sum = is_written ? shared_.prefixes[upper_ + i * kThreads] : Sum{0};
+      sum -= is_written ? shared_.prefixes[lower_ + i * kThreads] : Sum{0};
       using Signed = std::conditional_t<std::is_same_v<Input, std::int32_t>, std::int64_t, Sum>;
       double pixels = pixels_;
       double reciprocal = reciprocal_;
@@ -297,7 +304,7 @@ class SlidingBlock {
     pixels_ = static_cast<double>(rows) * (2 * radius_x_ + 1);
     reciprocal_ = 1.0 / pixels_;
     if (!has_edge_) return;
-    for (int x = thread(); x < a_.strip_columns && first_ + x < width_; x += kSlidingThreads) {
+    for (int x = thread(); x < a_.strip_columns && first_ + x < width_; x += kThreads) {
       const int columns = positions_around(first_ + x, radius_x_, width_, Boundary::kExact);
       shared_.reciprocals[x] = 1.0 / (static_cast<double>(rows) * columns);
     }
@@ -327,19 +334,19 @@ class SlidingBlock {
 /// Reads: their pixels and the boxes' margins, each row twice: as it enters the boxes and as it leaves them.
 /// Writes: the means.
 /// Waits for: nothing of other blocks.
-template <class Input, int kChannels>
-__global__ void __launch_bounds__(kSlidingThreads, (SlidingShape<Input, kChannels>::kBlocks))
+template <class Input, int kChannels, int kThreads>
+__global__ void __launch_bounds__(kThreads, (SlidingShape<Input, kChannels, kThreads>::kBlocks))
     filter_sliding_boxes(const SlidingArguments<Input> a) {
-  __shared__ SlidingShared<Input, kChannels> shared;
+  __shared__ SlidingShared<Input, kChannels, kThreads> shared;
   const int top = static_cast<int>(blockIdx.y) * a.segment_rows;
   const int rows = min(a.segment_rows, static_cast<int>(a.image.height) - top);
   const bool up = blockIdx.y % 2 == 0;
-  SlidingBlock<Input, kChannels>(a, shared).filter(up ? top + rows - 1 : top, up ? -1 : 1, rows);
+  SlidingBlock<Input, kChannels, kThreads>(a, shared).filter(up ? top + rows - 1 : top, up ? -1 : 1, rows);
 }
 
-template <class Input, int kChannels>
-void launch_sliding_boxes(CudaExecutor& executor, const BoxFilterJob<Input, Space::kDevice>& job) {
-  using Shape = SlidingShape<Input, kChannels>;
+template <class Input, int kChannels, int kThreads>
+void launch_sliding_boxes_by(CudaExecutor& executor, const BoxFilterJob<Input, Space::kDevice>& job) {
+  using Shape = SlidingShape<Input, kChannels, kThreads>;
   constexpr std::int64_t kPixels = Shape::kPixels;
   constexpr std::int64_t kMinSegmentRows = 4;
   const std::int64_t radius = job.box.radius_x;
@@ -356,10 +363,21 @@ void launch_sliding_boxes(CudaExecutor& executor, const BoxFilterJob<Input, Spac
   const bool in_words = (address | row_bytes) % sizeof(typename Shape::Word) == 0;
   const dim3 grid(static_cast<unsigned int>(divide_up(job.image.width, strip_columns)),
                   static_cast<unsigned int>(divide_up(job.image.height, rows)));
-  filter_sliding_boxes<Input, kChannels><<<grid, kSlidingThreads, 0, executor.stream()>>>(
+  filter_sliding_boxes<Input, kChannels, kThreads><<<grid, kThreads, 0, executor.stream()>>>(
       {job.image, job.means.data, job.box, static_cast<int>(halo), static_cast<int>(strip_columns),
        static_cast<int>(rows), in_words});
   CUMULUS_CUDA(cudaGetLastError());
+}
+
+template <class Input, int kChannels>
+void launch_sliding_boxes(CudaExecutor& executor, const BoxFilterJob<Input, Space::kDevice>& job) {
+  if constexpr (kChannels >= 3) {
+    /// A quarter of few threads' columns are margins then.
+    constexpr std::int64_t kMaxRadius = kFewSlidingThreads / 8 * sliding_pixels(kChannels);
+    if (job.box.radius_x <= kMaxRadius)
+      return launch_sliding_boxes_by<Input, kChannels, kFewSlidingThreads>(executor, job);
+  }
+  launch_sliding_boxes_by<Input, kChannels, kManySlidingThreads>(executor, job);
 }
 
 }  // namespace cumulus::summed_area_table

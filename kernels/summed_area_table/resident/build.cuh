@@ -59,9 +59,12 @@ class ResidentRows {
     const Input* from = a.image.data + row * a.image.row_stride + column;
     Quad<Input> pixels[kRows];
     // All loads are issued before one is waited for.
-    if (kWhole || (a.image.aligned && inside(a, tile))) {
+    if (kWhole || (a.image.aligned && has_whole_rows(a, tile))) {
 #pragma unroll
-      for (int r = 0; r < kRows; ++r) pixels[r] = quad_at(from + r * a.image.row_stride);
+      for (int r = 0; r < kRows; ++r) {
+        pixels[r] = {};
+        if (kWhole || row + r < a.height) pixels[r] = quad_at(from + r * a.image.row_stride);
+      }
     } else {
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
@@ -331,7 +334,7 @@ template <class P, bool kWhole>
 __device__ void store_rows(const Arguments<P>& a, const ResidentRows<P, kWhole>& rows,
                            const ResidentMemory<P>& memory, Tile tile) {
   using Sum = typename P::Sum;
-  const bool whole = kWhole || (a.sums.aligned && inside(a, tile));
+  const bool whole = kWhole || (a.sums.aligned && has_whole_rows(a, tile));
   const std::int64_t y = std::int64_t{tile.row} * P::kRows + warp_index() * P::kRowsPerWarp;
   const std::int64_t x = std::int64_t{tile.column} * P::kColumns + lane_index() * 4;
   Sum* to = a.sums.data + y * a.sums.row_stride + x;
@@ -345,9 +348,10 @@ __device__ void store_rows(const Arguments<P>& a, const ResidentRows<P, kWhole>&
       above.v[i] += sums.v[i];
       out.v[i] = above.v[i] + before;
     }
+    if (!kWhole && y + row >= a.height) return;
     if (whole) {
       store_quads(to + row * a.sums.row_stride, 4, out);
-    } else if (y + row < a.height) {
+    } else {
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         if (x + i < a.row_elements) __stcs(to + row * a.sums.row_stride + i, out.v[i]);
@@ -365,7 +369,7 @@ __device__ void store_rows(const Arguments<P>& a, const ResidentRows<P, kWhole>&
 /// Source: this project's; aggregates as in D. Nehab et al. 2011, their sums by each reader instead of by
 ///   further kernels.
 template <class P, bool kWhole>
-__global__ void __launch_bounds__(P::kThreads, resident_tiles(P::kShape))
+__global__ void __launch_bounds__(P::kThreads, kResidentTiles)
     build_resident_table(const ResidentArguments<P> a) {
   __shared__ ResidentMemory<P> memory;
   const Tile tile{static_cast<std::int32_t>(blockIdx.x / a.table.tile_columns),

@@ -33,6 +33,8 @@ void build_resident(CudaExecutor& executor, const TableJob<Input, Sum, Space::kD
   template void build_resident(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&, \
                                const ResidentPlan&)
 CUMULUS_SUMMED_AREA_TABLE_BYTE_PAIRS(CUMULUS_RESIDENT);
+CUMULUS_SUMMED_AREA_TABLE_SHORT_PAIRS(CUMULUS_RESIDENT);
+CUMULUS_SUMMED_AREA_TABLE_HALF_PAIRS(CUMULUS_RESIDENT);
 CUMULUS_SUMMED_AREA_TABLE_FLOAT_PAIRS(CUMULUS_RESIDENT);
 
 }  // namespace cumulus::summed_area_table

@@ -12,7 +12,7 @@ namespace cumulus::summed_area_table {
 
 /// Pairs that the kernels are compiled for.
 constexpr bool has_resident_tiles(ElementPair types) {
-  return types.image == ElementType::kUint8 || types.image == ElementType::kFloat32;
+  return element_bytes(types.image) <= 2 || types.image == ElementType::kFloat32;
 }
 
 /// Values that a tile publishes: the sums of its columns, those of its rows, and their total. Three places
