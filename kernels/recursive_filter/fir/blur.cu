@@ -13,7 +13,9 @@
 #include "kernels/recursive_filter/check.h"
 #include "kernels/recursive_filter/fir/blur.h"
 #include "kernels/recursive_filter/fir/large_steps.cuh"
+#include "kernels/recursive_filter/fir/layers.cuh"
 #include "kernels/recursive_filter/fir/stage.cuh"
+#include "kernels/recursive_filter/fir/tensor_stage.h"
 #include "kernels/recursive_filter/gpu/elements.cuh"
 
 namespace cumulus {
@@ -22,21 +24,7 @@ namespace {
 using namespace recursive_filter;
 
 /// Results of a call's first slice: a millisecond or two.
-constexpr std::int64_t kFirstResults = std::int64_t{1} << 28;
 constexpr std::int64_t kFirstResultsOfLargeSteps = std::int64_t{1} << 24;
-
-/// Images between the stages, or before or after them.
-template <class Elements>
-struct Layer {
-  Elements elements;
-  FirExtents extents;
-  std::int64_t row, image;  // numbers from one to the next
-};
-struct Layers {
-  Layer<SourceElements> from;
-  Layer<TargetElements> to;
-  std::int64_t images, channels;
-};
 
 template <class Real>
 FirStageAxis<Real> axis_on_device(const std::optional<FirPass>& pass, std::int64_t length) {
@@ -61,10 +49,8 @@ FirStageAxis<Real> axis_on_device(const std::optional<FirPass>& pass, std::int64
 
 template <class Real, int kRow>
 void launch_stage(CudaExecutor& executor, const FirStageOnDevice<Real>& stage, const Layers& layers) {
-  const std::int64_t results =
-      layers.to.extents.height * layers.to.extents.width * layers.channels * layers.images;
   const std::int64_t blocks = stage.blocks_x * stage.blocks_y * layers.images;
-  const std::int64_t first = std::max<std::int64_t>(kFirstResults / divide_up(results, blocks), 1);
+  const std::int64_t first = std::max<std::int64_t>(kFirstResults / divide_up(layers.results(), blocks), 1);
   launch_slices(executor, blocks, {.first = first}, [&](std::int64_t begin, std::int64_t end) {
     launch_dependent<filter_stage<Real, kRow + 1>>(executor.stream(),
                                                    {end - begin, stage.tile.threads, stage.tile.shared_bytes},
@@ -109,8 +95,7 @@ void run_large_step(CudaExecutor& executor, const FirStage& stage, const Layers&
   const PassExtents extents{layers.to.extents.height, layers.to.extents.width, layers.images,
                             layers.channels,          layers.from.row,         layers.from.image};
   constexpr std::int64_t kBlockResults = std::int64_t{kLargeStepThreads} * kLargeStepResults;
-  const std::int64_t results = extents.images * extents.height * extents.width * extents.channels;
-  launch_slices(executor, divide_up(results, kBlockResults),
+  launch_slices(executor, divide_up(layers.results(), kBlockResults),
                 {.first = kFirstResultsOfLargeSteps / kBlockResults},
                 [&](std::int64_t begin, std::int64_t end) {
                   launch(executor.stream(), filter_any_step<Real>, {end - begin, kLargeStepThreads},
@@ -130,6 +115,7 @@ void fir_gaussian_blur(CudaExecutor& executor, FilterImages<const T, Space::kDev
   const FirExtents extents{shape.height, shape.width};
   const std::vector<FirStage> stages = device_stages(blur, extents);
   const bool large_steps = has_large_steps(stages, extents);
+  const bool by_matrices = std::is_same_v<Real, float> && tensor_stages_serve(executor.numbers());
   const FirScratch scratch = fir_scratch(stages, extents, shape.channels);
   const DeviceSpan<Real> even = executor.scratch<Real>(static_cast<std::size_t>(images.count * scratch.even));
   const DeviceSpan<Real> odd = executor.scratch<Real>(static_cast<std::size_t>(images.count * scratch.odd));
@@ -145,8 +131,13 @@ void fir_gaussian_blur(CudaExecutor& executor, FilterImages<const T, Space::kDev
     layers.to.image = layers.to.extents.height * layers.to.row;
     layers.to.elements = i + 1 == stages.size() ? target_elements(blurred.first.data)
                                                 : target_elements((i % 2 == 0 ? even : odd).data());
-    large_steps ? run_large_step<Real>(executor, stages[i], layers)
-                : run_stage<Real>(executor, stages[i], layers);
+    if (large_steps) {
+      run_large_step<Real>(executor, stages[i], layers);
+    } else if (by_matrices) {
+      run_tensor_stage(executor, stages[i], layers, std::is_same_v<T, float>);
+    } else {
+      run_stage<Real>(executor, stages[i], layers);
+    }
     layers.from = {read_only(layers.to.elements), layers.to.extents, layers.to.row, layers.to.image};
   }
 }
