@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "cli/files/extension.h"
 #include "cli/files/half_float.h"
 #include "cli/files/image.h"
 
@@ -171,12 +172,18 @@ absl::StatusOr<Array> render_preview(const ArrayView& map, std::span<const Pictu
   return preview;
 }
 
+absl::Status save_preview(const std::string& path, const ArrayView& picture) {
+  WriteOptions options;
+  if (extension_of(path) == ".png") options.compression = "png:3";
+  return write_image(path, picture, options);
+}
+
 absl::Status write_preview(Stages& stages, const std::string& path, const ArrayView& map) {
   if (path.empty()) return absl::OkStatus();
   stages.begin("preview");
   const absl::StatusOr<Array> picture = render_preview(map, {});
   if (!picture.ok()) return picture.status();
-  absl::Status written = write_image(path, picture->view());
+  absl::Status written = save_preview(path, picture->view());
   stages.end();
   return written;
 }

@@ -23,6 +23,9 @@ struct PicturePoint {
 /// an integer factor where its width is below 1024 or above 2048.
 absl::StatusOr<Array> render_preview(const ArrayView& map, std::span<const PicturePoint> points);
 
+/// Writes a picture to be looked at: PNG files in a third of the time that the smallest ones take.
+absl::Status save_preview(const std::string& path, const ArrayView& picture);
+
 /// Writes the preview of `map` without points, as the stage "preview"; nothing where `path` is empty.
 absl::Status write_preview(Stages& stages, const std::string& path, const ArrayView& map);
 

@@ -12,9 +12,9 @@
 
 #include "cli/app/checks.h"
 #include "cli/commands/bracket_match/picture.h"
-#include "cli/files/image.h"
 #include "cli/files/input.h"
 #include "cli/files/npz.h"
+#include "cli/files/preview.h"
 #include "cumulus/bracket_match.h"
 
 namespace cumulus::cli {
@@ -100,7 +100,7 @@ absl::Status write_files(Job& job, const Options& options, const DrawingScene& s
   if (!options.preview.empty()) {
     const absl::StatusOr<Array> picture = draw_clipped_boxes(scene, bounds);
     if (!picture.ok()) return picture.status();
-    if (absl::Status status = write_image(options.preview, picture->view()); !status.ok()) return status;
+    if (absl::Status status = save_preview(options.preview, picture->view()); !status.ok()) return status;
   }
   job.stages().end();
   return absl::OkStatus();

@@ -122,7 +122,7 @@ absl::Status write_preview(Job& job, const DrawingOptions& options, const Array&
   const absl::StatusOr<Array> picture =
       render_preview(options.map.empty() ? input.view() : map->pixels.view(), sink.dots());
   if (!picture.ok()) return picture.status();
-  absl::Status written = write_image(options.preview, picture->view());
+  absl::Status written = save_preview(options.preview, picture->view());
   job.stages().end();
   return written;
 }
