@@ -110,8 +110,8 @@ struct BoxFilterJob {
 /// backends. Float images: from a table, or sums that slide, in double, so that |error| is at most 2^-24
 /// |mean| plus (4 (height + width) + 4) * 2^-53 * (the sum of |image|) / (the box's pixels), to first order,
 /// for boxes that lie inside the image; NaN and Inf spoil every pixel whose box reaches their row and column
-/// or lies below and to the right of them; on a GPU where boxes slide, some of those to the right, above them
-/// too. A boundary adds as many such errors as the image goes into the box.
+/// or lies below and to the right of them; where boxes slide some of those, and on a GPU some to the right,
+/// above them, too. A boundary adds as many such errors as the image goes into the box.
 template <class Input>
 void filter_box(CpuExecutor& executor, const BoxFilterJob<Input, Space::kHost>& job);
 template <class Input>
@@ -150,15 +150,25 @@ auto with_box_sum(const BoxFilterJob<Input, S>& job, const Body& body) {
 /// Neighbouring pixels of a thread in boxes that slide (queries/sliding_boxes.cuh).
 constexpr int sliding_pixels(std::int64_t channels) { return channels == 1 ? 8 : channels == 4 ? 2 : 4; }
 
-/// True where the GPU filters without a table.
-template <class Input, Space S>
-constexpr bool takes_sliding_boxes(const BoxFilterJob<Input, S>& job) {
+/// True where a CPU filters without a table: boxes are not so large that most of the work is to begin them.
+template <class Input>
+constexpr bool takes_sliding_boxes(const BoxFilterJob<Input, Space::kHost>& job) {
+  constexpr std::int64_t kMaxRadius = 64;
+  constexpr std::int64_t kMaxExtent = std::int64_t{1} << 30;
+  return job.radii == nullptr && job.deviations == nullptr && job.box.radius_y <= kMaxRadius &&
+         job.box.radius_x <= 4 * kMaxRadius && job.image.height <= kMaxExtent &&
+         job.image.width <= kMaxExtent;
+}
+
+/// True where a GPU does.
+template <class Input>
+constexpr bool takes_sliding_boxes(const BoxFilterJob<Input, Space::kDevice>& job) {
   /// Of the image for each row of the radius: blocks sum the rows of a whole box before they write their
   /// first.
   constexpr std::int64_t kMinElements = std::int64_t{1} << 17;
   constexpr std::int64_t kMaxRadius = 256;
   const auto& [radius_y, radius_x, boundary_y, boundary_x] = job.box;
-  if (S != Space::kDevice || job.radii != nullptr || job.deviations != nullptr) return false;
+  if (job.radii != nullptr || job.deviations != nullptr) return false;
   if (radius_y > kMaxRadius || radius_x > 64 * sliding_pixels(job.image.channels)) return false;
   // Two bytes of a pixel leave room for so many in 32 bits.
   if (sizeof(Input) == 2 && std::is_integral_v<Input> &&

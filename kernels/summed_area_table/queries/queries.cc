@@ -7,6 +7,7 @@
 #include "kernels/core/div.h"
 #include "kernels/core/parallel.h"
 #include "kernels/summed_area_table/check.h"
+#include "kernels/summed_area_table/cpu/sliding_boxes.h"
 #include "kernels/summed_area_table/queries/table_reader.h"
 #include "kernels/summed_area_table/summand.h"
 #include "kernels/summed_area_table/tuning.h"
@@ -127,6 +128,12 @@ void filter_with_tables(CpuExecutor& executor, const BoxFilterJob<Input, Space::
   });
 }
 
+template <class Input>
+void filter_without_table(CpuExecutor& executor, const BoxFilterJob<Input, Space::kHost>& job) {
+  executor.check_interrupt();
+  with_widest_vectors([&]<class Vectors>() { filter_sliding_boxes<Vectors>(executor, job); });
+}
+
 void lower(std::atomic<std::int64_t>& least, std::int64_t value) {
   std::int64_t seen = least.load();
   while (value < seen && !least.compare_exchange_weak(seen, value)) {
@@ -159,6 +166,7 @@ template <class Input>
 void filter_box(CpuExecutor& executor, const BoxFilterJob<Input, Space::kHost>& job) {
   check_filter(job);
   const auto limited = simplified(job);
+  if (takes_sliding_boxes(job)) return filter_without_table(executor, limited);
   with_box_sum(limited, [&]<class Sum>(Sum*) { filter_with_tables<Sum>(executor, limited); });
 }
 

@@ -9,6 +9,7 @@
 #include "kernels/core/cuda_error.h"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/summed_area_table/queries.h"
+#include "kernels/summed_area_table/queries/positions.h"
 
 // Box filters of one radius need no table: a block goes down, or up, some columns of the image, keeps the sum
 // over the box's rows of each column in registers, and takes the boxes from the prefix sums of these along
@@ -55,35 +56,6 @@ struct SlidingArguments {
   int segment_rows;     // that a block writes
   bool loads_in_words;  // rows begin at multiples of a word
 };
-
-/// The position within the axis that is seen at `at`; -1: zero.
-__device__ inline int seen_at(int at, int extent, Boundary boundary) {
-  if (at >= 0 && at < extent) return at;
-  switch (boundary) {
-    case Boundary::kExact:
-    case Boundary::kZero:
-      return -1;
-    case Boundary::kClamp:
-      return at < 0 ? 0 : extent - 1;
-    case Boundary::kRepeat:
-      return (at % extent + extent) % extent;
-    case Boundary::kReflect:
-    case Boundary::kMirror:
-      break;
-  }
-  const int twice = boundary == Boundary::kReflect ? 1 : 0;  // the edge's pixels
-  const int period = 2 * (extent - 1 + twice);
-  const int rest = (at % period + period) % period;
-  return rest < extent ? rest : period - twice - rest;
-}
-
-/// Of the 2 * radius + 1 positions around `center`, those that count.
-__device__ inline int positions_around(int center, int radius, int extent, Boundary boundary) {
-  if (boundary != Boundary::kExact) return 2 * radius + 1;
-  const int first = center < radius ? 0 : center - radius;
-  const int last = center + radius < extent ? center + radius : extent - 1;
-  return last - first + 1;
-}
 
 /// The quotient, rounded as IEEE 754 has it, by means of the divisor's reciprocal (P. Markstein, "Computation
 /// of elementary functions on the IBM RISC System/6000 processor", 1990): 3 operations instead of 30.

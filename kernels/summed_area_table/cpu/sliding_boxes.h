@@ -1,0 +1,240 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#include "kernels/core/div.h"
+#include "kernels/core/parallel.h"
+#include "kernels/primitives/vector_width.h"
+#include "kernels/summed_area_table/queries.h"
+#include "kernels/summed_area_table/queries/positions.h"
+#include "kernels/summed_area_table/summand.h"
+
+// Box filters without a table: sums of a box's rows for each column slide down the image, and differences of
+// their prefix sums along a row are the boxes' sums.
+
+namespace cumulus::summed_area_table {
+
+/// Room for the sum of a box that slides (takes_sliding_boxes), modulo 2^32 or 2^64 for integers.
+template <class Input>
+using ColumnSum = std::conditional_t<!std::is_integral_v<Input>, double,
+                                     std::conditional_t<sizeof(Input) <= 2, std::uint32_t, std::uint64_t>>;
+
+/// Elements of a piece of a row: its sums stay in a core's nearest caches.
+inline constexpr std::int64_t kSlidingPieceElements = 8192;
+
+/// Rows that boxes slide down at a time. Before the first of them a whole box is summed.
+constexpr std::int64_t sliding_segment_rows(std::int64_t radius_y) {
+  return std::max<std::int64_t>(64, 2 * (2 * radius_y + 1));
+}
+
+/// What sums of the same number of pixels are divided by, each quotient as IEEE 754 rounds it.
+class Divisor {
+ public:
+  explicit Divisor(double pixels) : pixels_(pixels), reciprocal_(1.0 / pixels) {}
+
+  /// In double, by the reciprocal where the processor multiplies and adds in one step (P. Markstein,
+  /// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990).
+  template <class Vectors>
+  [[gnu::always_inline]] double quotient(double sum) const {
+    if constexpr (Vectors::kBytes == PlainVectors::kBytes) {
+      return sum / pixels_;
+    } else {
+      const double estimate = sum * reciprocal_;
+      const double rest = __builtin_fma(-estimate, pixels_, sum);
+      const bool finite = std::abs(sum) <= std::numeric_limits<double>::max();
+      return finite ? __builtin_fma(rest, reciprocal_, estimate) : estimate;
+    }
+  }
+  double pixels() const { return pixels_; }
+
+ private:
+  double pixels_;
+  double reciprocal_;
+};
+
+/// Columns first..end of the boxes of one segment of rows.
+template <class Vectors, class Input>
+class SlidingBoxes {
+  using Sum = ColumnSum<Input>;
+  using Job = BoxFilterJob<Input, Space::kHost>;
+
+ public:
+  SlidingBoxes(const Job& job, std::int64_t first, std::int64_t end)
+      : job_(job),
+        first_(first),
+        count_(end - first),
+        channels_(job.image.channels),
+        radius_x_(job.box.radius_x),
+        radius_y_(static_cast<int>(job.box.radius_y)),
+        height_(static_cast<int>(job.image.height)),
+        positions_(count_ + 2 * radius_x_),
+        columns_(static_cast<std::size_t>(positions_ * channels_)),
+        prefixes_(static_cast<std::size_t>((positions_ + 1) * channels_)) {
+    const std::int64_t left = first_ - radius_x_;
+    inside_ = {std::max<std::int64_t>(left, 0), std::min(left + positions_, job.image.width)};
+    for (std::int64_t at = left; at < left + positions_; ++at) {
+      if (at >= inside_[0] && at < inside_[1]) continue;
+      const int seen = seen_at(static_cast<int>(at), static_cast<int>(job.image.width), job.box.boundary_x);
+      if (seen >= 0) beyond_.push_back({at - left, seen});
+    }
+  }
+
+  /// Rows top..bottom.
+  void filter(std::int64_t top, std::int64_t bottom) {
+    const auto first = static_cast<int>(top);
+    for (int y = first - radius_y_; y < first + radius_y_; ++y) add(row_at(y));
+    const Input* leaving = nullptr;
+    for (int y = first; y < static_cast<int>(bottom); ++y) {
+      slide(leaving, row_at(y + radius_y_));
+      leaving = row_at(y - radius_y_);
+      sum_along_row();
+      write_row(y);
+    }
+  }
+
+ private:
+  /// A position beyond the image's ends, and the column that is seen there.
+  struct Beyond {
+    std::int64_t position;
+    std::int64_t column;
+  };
+
+  static Sum value(Input pixel) { return static_cast<Sum>(pixel); }
+
+  /// Null: zeros.
+  const Input* row_at(int y) const {
+    const int seen = seen_at(y, height_, job_.box.boundary_y);
+    return seen < 0 ? nullptr : job_.image.row(seen);
+  }
+
+  void add(const Input* row) { slide(nullptr, row); }
+  /// Takes one row out of the columns' sums, and another in; null: none.
+  void slide(const Input* leaving, const Input* entering) {
+    if (leaving != nullptr && entering != nullptr) {
+      update([=](std::int64_t i) { return std::array{value(entering[i]), value(leaving[i])}; });
+    } else if (entering != nullptr) {
+      update([=](std::int64_t i) { return std::array{value(entering[i]), Sum{0}}; });
+    } else if (leaving != nullptr) {
+      update([=](std::int64_t i) { return std::array{Sum{0}, value(leaving[i])}; });
+    }
+  }
+  /// `terms` gives what is added to an element's column, and what is taken away.
+  template <class Terms>
+  [[gnu::always_inline]] void update(const Terms& terms) {
+    Sum* columns = columns_.data() + (inside_[0] - (first_ - radius_x_)) * channels_;
+    const std::int64_t begin = inside_[0] * channels_;
+    const std::int64_t count = (inside_[1] - inside_[0]) * channels_;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const auto [more, less] = terms(begin + i);
+      columns[i] = columns[i] - less + more;
+    }
+    for (const Beyond& beyond : beyond_) {
+      for (std::int64_t c = 0; c < channels_; ++c) {
+        const auto [more, less] = terms(beyond.column * channels_ + c);
+        Sum& column = columns_[static_cast<std::size_t>(beyond.position * channels_ + c)];
+        column = column - less + more;
+      }
+    }
+  }
+
+  void sum_along_row() {
+    switch (channels_) {
+      case 1:
+        return sum_along_row_of<1>();
+      case 2:
+        return sum_along_row_of<2>();
+      case 3:
+        return sum_along_row_of<3>();
+      default:
+        return sum_along_row_of<4>();
+    }
+  }
+  template <int C>
+  void sum_along_row_of() {
+    const Sum* columns = columns_.data();
+    Sum* prefixes = prefixes_.data() + C;
+    std::array<Sum, C> running{};
+    for (std::int64_t i = 0; i < positions_ * C; i += C) {
+      for (std::size_t c = 0; c < C; ++c) {
+        running[c] += columns[i + static_cast<std::int64_t>(c)];
+        prefixes[i + static_cast<std::int64_t>(c)] = running[c];
+      }
+    }
+  }
+
+  Sum box_sum(std::int64_t element) const {
+    const Sum* prefixes = prefixes_.data() + element;
+    return prefixes[(2 * radius_x_ + 1) * channels_] - prefixes[0];
+  }
+  [[gnu::always_inline]] float mean(Sum sum, const Divisor& divisor) const {
+    // An integer image's sum as it is: of signed pixels it has wrapped around.
+    if constexpr (std::is_same_v<Input, std::int32_t>) {
+      return static_cast<float>(
+          divisor.quotient<Vectors>(static_cast<double>(static_cast<std::int64_t>(sum))));
+    } else {
+      return static_cast<float>(divisor.quotient<Vectors>(static_cast<double>(sum)));
+    }
+  }
+
+  void write_row(int y) {
+    const auto& [radius_y, radius_x, boundary_y, boundary_x] = job_.box;
+    const int rows = positions_around(y, radius_y_, height_, boundary_y);
+    float* means = job_.means.row(y) + first_ * channels_;
+    const std::int64_t width = job_.image.width;
+    const bool has_edges = boundary_x == Boundary::kExact;
+    const std::int64_t inner = has_edges ? std::clamp(radius_x - first_, std::int64_t{0}, count_) : 0;
+    const std::int64_t inner_end = has_edges ? std::clamp(width - radius_x - first_, inner, count_) : count_;
+    for (std::int64_t x = 0; x < inner; ++x) write_edge(x, rows, means);
+    const Divisor divisor(static_cast<double>(rows) * static_cast<double>(2 * radius_x + 1));
+    for (std::int64_t i = inner * channels_; i < inner_end * channels_; ++i)
+      means[i] = mean(box_sum(i), divisor);
+    for (std::int64_t x = inner_end; x < count_; ++x) write_edge(x, rows, means);
+  }
+  /// Of a pixel whose box counts fewer columns.
+  void write_edge(std::int64_t x, int rows, float* means) const {
+    const int columns = positions_around(static_cast<int>(first_ + x), static_cast<int>(radius_x_),
+                                         static_cast<int>(job_.image.width), Boundary::kExact);
+    const Divisor divisor(static_cast<double>(rows) * columns);
+    for (std::int64_t i = x * channels_; i < (x + 1) * channels_; ++i) means[i] = mean(box_sum(i), divisor);
+  }
+
+  const Job& job_;
+  const std::int64_t first_;
+  const std::int64_t count_;
+  const std::int64_t channels_;
+  const std::int64_t radius_x_;
+  const int radius_y_;
+  const int height_;
+  const std::int64_t positions_;
+  std::array<std::int64_t, 2> inside_{};  // the positions that are the image's columns
+  std::vector<Beyond> beyond_;
+  std::vector<Sum> columns_;   // of each position
+  std::vector<Sum> prefixes_;  // of all positions before each
+};
+
+template <class Vectors, class Input>
+void filter_sliding_boxes(CpuExecutor& executor, const BoxFilterJob<Input, Space::kHost>& job) {
+  const std::int64_t rows = sliding_segment_rows(job.box.radius_y);
+  const std::int64_t columns = kSlidingPieceElements / job.image.channels;
+  const std::int64_t pieces = divide_up(job.image.width, columns);
+  const std::int64_t segments = divide_up(job.image.height, rows);
+  parallel_ranges(executor, segments * pieces, 1, [&](std::int64_t first, std::int64_t end) {
+    for (std::int64_t i = first; i < end; ++i) {
+      const std::int64_t left = i % pieces * columns;
+      const std::int64_t top = i / pieces * rows;
+      Vectors::call([&] {
+        SlidingBoxes<Vectors, Input> boxes(job, left, std::min(left + columns, job.image.width));
+        boxes.filter(top, std::min(top + rows, job.image.height));
+      });
+    }
+  });
+}
+
+}  // namespace cumulus::summed_area_table
