@@ -356,6 +356,24 @@ def test_a_forked_child_does_without(daemon):
         assert np.array_equal(sent.numpy(), array) and len(by_library) == 2
 
 
+def test_a_forked_child_leaves_what_is_under_way(daemon):
+    array = random((8 * MIB,), "uint8")
+    with connected(daemon.address, True) as (c, _), concurrent.futures.ThreadPoolExecutor(1) as threads:
+        c.upload(array)
+        daemon.signal(signal.SIGSTOP)
+        upload = threads.submit(c.upload, array)
+        time.sleep(0.2)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(10)  # ends it, where it waits for a thread that is not there
+            c.connection.c_channel.close()
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        daemon.signal(signal.SIGCONT)
+        assert status == 0
+        assert np.array_equal(upload.result(10).numpy(), array)
+
+
 def test_an_empty_name_turns_it_off(daemon):
     with connected(daemon.address, False) as (c, by_library):
         c.upload(random((8 * MIB,), "uint8"))

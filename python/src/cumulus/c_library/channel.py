@@ -99,7 +99,7 @@ class Channel:
         """Stops what is under way, and waits for its end."""
         with self._lock:
             self._closed = True
-            running = list(self._running)
+            running = [each for each in self._running if each.is_here()]
             self._open = None
         for transfer in running:
             transfer.cancel()
@@ -151,8 +151,12 @@ class Transfer:
         if code != 0:
             raise status.error(code, opened.address)
 
+    def is_here(self) -> bool:
+        """Not in a forked child, where none of the library's threads is."""
+        return self._opened.process == os.getpid()
+
     def __del__(self) -> None:
-        if self._handle and self._opened.process == os.getpid():
+        if self._handle and self.is_here():
             self._opened.library.cumulus_transfer_release(self._handle)
 
     def cancel(self) -> None:
