@@ -125,9 +125,7 @@ FAULTS = {
 
 def remove_and_fetch(c, array):
     sent = c.upload(array)
-    name = sent.name
     sent.delete()
-    c.session.release(name, array.nbytes)
     for _ in range(500):
         sent.numpy(np.empty_like(array))
         time.sleep(0.01)
@@ -144,11 +142,8 @@ def test_the_same_errors_either_way(daemon, what, shared_memory):
                 FAULTS[what](c, random((4 * MIB,), "uint8"))
             raised.append(told(error.value))
     without, by_library = ([str(part) for part in each] for each in raised)
-    if what in ("the buffer is gone", "the session is another's"):
-        without[1] = by_library[1] = ""  # names of either session
-        assert without[5] != "" or without[2] != "UNAVAILABLE"
-    if what == "no time":
-        without[1] = by_library[1] = ""  # gRPC's words, which have changed since
+    if what in ("the buffer is gone", "the session is another's", "no time"):
+        without[1] = by_library[1] = ""  # names of either session; gRPC's words, which have changed since
     assert without == by_library
 
 
@@ -295,7 +290,7 @@ def test_a_progress_that_raises_ends_the_transfer(daemon):
 
 @pytest.mark.parametrize("shared_memory", [True, False])
 def test_a_restart_in_the_middle(tmp_path, shared_memory):
-    array = random((192 * MIB,), "uint8")
+    array = random((64 * MIB,), "uint8")
     first = LocalDaemon(tmp_path)
     second = []
 
