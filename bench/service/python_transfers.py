@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Transfers of the Python client beside those of the C++ one, through shared memory and over TCP, in turns.
 
-    PYTHONPATH=python/src bench/service/python_transfers.py CUMULUSD TRANSFER_BENCH [--sizes 24 256] [--turns 5]
+    PYTHONPATH=python/src bench/service/python_transfers.py CUMULUSD TRANSFER_BENCH [--library LIBCUMULUS] [--sizes 24 256] [--turns 5]
 
-TRANSFER_BENCH is cumulus_transfer_bench, which measures the C++ client and a memcpy of the same bytes. Each turn runs both; rates of
-the same turn are compared, and medians are shown. Exits with 1 where what came back is not what was sent.
+TRANSFER_BENCH is cumulus_transfer_bench, which measures the C++ client and a memcpy of the same bytes. LIBCUMULUS is the client library
+for C: the client in Python is then measured without it and with it. Each turn runs all; rates of the same turn are compared, and medians
+are shown. Exits with 1 where what came back is not what was sent.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import statistics
 import subprocess
@@ -35,7 +37,8 @@ def cpp(program, mebibytes):
 class Python:
     """The clients of one daemon, and arrays of one size."""
 
-    def __init__(self, address, mebibytes):
+    def __init__(self, address, mebibytes, library=""):
+        os.environ["CUMULUS_C_LIBRARY"] = library  # until the first transfer
         self.shared = cumulus.connect(address)
         self.streams = cumulus.connect(address, shared_memory=False)
         self.sent = np.frombuffer(np.random.default_rng(1).bytes(mebibytes << 20), np.uint8)
@@ -78,24 +81,37 @@ class Python:
         return right
 
 
-def compare(daemon_address, program, mebibytes, turns):
-    ours = Python(daemon_address, mebibytes)
-    ours.turn()  # not counted
-    rounds = [(ours.turn(), cpp(program, mebibytes)) for _ in range(turns)]
-    right = ours.close()
+def compare(daemon_address, program, library, mebibytes, turns):
+    ways = {"Python": Python(daemon_address, mebibytes)}
+    if library:
+        ways["Python with the library"] = Python(daemon_address, mebibytes, library)
+    for ours in ways.values():
+        ours.turn()  # not counted
+    measured = {way: [] for way in ways}
+    for _ in range(turns):
+        theirs = cpp(program, mebibytes)
+        for way, ours in ways.items():
+            measured[way].append((ours.turn(), theirs))
+    right = all([ours.close() for ours in ways.values()])
+    return [row for way, rounds in measured.items() for row in show(way, rounds, mebibytes, right)], right
+
+
+def show(way, rounds, mebibytes, right):
+    """Prints and answers the rows of one of Python's ways."""
     gigabytes = (mebibytes << 20) / 1e9
     memcpy = gigabytes / statistics.median(theirs["memcpy"] for _, theirs in rounds)
+    turns = len(rounds)
     print(f"{mebibytes} MiB, {turns} turns; memcpy {memcpy:.2f} GB/s; what came back is {'' if right else 'NOT '}what was sent")
     rows = []
     for name in NAMES:
-        rows.append({"mebibytes": mebibytes, "name": name,
+        rows.append({"way": way, "mebibytes": mebibytes, "name": name,
                      "python_gb_s": gigabytes / statistics.median(each[name] for each, _ in rounds),
                      "cpp_gb_s": gigabytes / statistics.median(each[name] for _, each in rounds),
                      "ratios": [theirs[name] / each[name] for each, theirs in rounds]})
         row = rows[-1]
-        print(f"{name:18} Python {row['python_gb_s']:8.2f} GB/s   C++ {row['cpp_gb_s']:8.2f} GB/s   "
+        print(f"{name:18} {way} {row['python_gb_s']:8.2f} GB/s   C++ {row['cpp_gb_s']:8.2f} GB/s   "
               f"{statistics.median(row['ratios']):5.2f} times ({min(row['ratios']):.2f} to {max(row['ratios']):.2f})")
-    return rows, right
+    return rows
 
 
 def main():
@@ -104,11 +120,12 @@ def main():
     parser.add_argument("transfer_bench")
     parser.add_argument("--sizes", type=int, nargs="+", default=[24, 256], help="MiB")
     parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--library", default="")
     parser.add_argument("--json")
     options = parser.parse_args()
     daemon, address = serve(options.cumulusd)
     try:
-        results = [compare(address, options.transfer_bench, size, options.turns) for size in options.sizes]
+        results = [compare(address, options.transfer_bench, options.library, size, options.turns) for size in options.sizes]
     finally:
         daemon.terminate()
         daemon.wait()

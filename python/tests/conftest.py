@@ -11,6 +11,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 PROGRAMS = pathlib.Path(os.environ.get("CUMULUS_PROGRAMS", ROOT / "build" / "release" / "bin"))
 os.environ["PATH"] = f"{PROGRAMS}{os.pathsep}{os.environ['PATH']}"
 os.environ.pop("CUMULUS_SERVER", None)
+os.environ.setdefault("CUMULUS_C_LIBRARY", "")  # transfers are those in Python; test_c_library has the others
 os.environ["XDG_CONFIG_HOME"] = "/nonexistent"  # nor the user's configuration file
 # gRPC's own handlers of fork() make a child's threads anew, which then fail before exec (Python 3.9 forks; newer ones
 # use vfork, which has no handlers).

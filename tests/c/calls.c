@@ -218,6 +218,81 @@ static void check_ends(const cumulus_connect_options* options, cumulus_status* s
   cumulus_connection_release(second);
 }
 
+static cumulus_channel* open_channel(const cumulus_connect_options* options, cumulus_status* status) {
+  cumulus_channel_options wanted = CUMULUS_CHANNEL_OPTIONS;
+  cumulus_channel* channel = NULL;
+  EXPECT(refused(cumulus_channel_open(&wanted, &channel, status), CUMULUS_INVALID_ARGUMENT, status,
+                 "options.address"));
+  wanted.address = options->address;
+  wanted.tls_ca = options->tls_ca;
+  wanted.token_file = options->token_file;
+  wanted.size = 8;
+  EXPECT(refused(cumulus_channel_open(&wanted, &channel, status), CUMULUS_INVALID_ARGUMENT, status,
+                 "options.size"));
+  wanted.size = sizeof(wanted);
+  wanted.dead_after_seconds = 0;
+  EXPECT(refused(cumulus_channel_open(&wanted, &channel, status), CUMULUS_INVALID_ARGUMENT, status,
+                 "options.dead_after_seconds"));
+  EXPECT(channel == NULL);
+  wanted.dead_after_seconds = 40;
+  SUCCEED(cumulus_channel_open(&wanted, &channel, status));
+  return channel;
+}
+
+/* Of a session that there is not: python/tests/test_c_library.py moves arrays. */
+static void check_transfers(const cumulus_connect_options* options, cumulus_status* status) {
+  cumulus_channel* channel = open_channel(options, status);
+  cumulus_session_name session = {"sessions/0", NULL};
+  cumulus_transfer_options terms = CUMULUS_TRANSFER_OPTIONS;
+  float values[2] = {1.0f, 2.0f};
+  const int64_t shape[1] = {2};
+  cumulus_array array = {CUMULUS_FLOAT32, 1, NULL, NULL, sizeof(values)};
+  cumulus_destination destination = {"sessions/0/buffers/0", values, sizeof(values)};
+  cumulus_transfer* transfer = NULL;
+  size_t size = 0;
+  array.shape = shape;
+  array.data = values;
+  SUCCEED(cumulus_channel_start_upload(channel, &session, &array, &terms, &transfer, status));
+  EXPECT(cumulus_transfer_result(transfer, status) == CUMULUS_NOT_FOUND);
+  EXPECT(strcmp(cumulus_status_reason(status), "SESSION_NOT_FOUND") == 0);
+  EXPECT(cumulus_status_details(status, &size) != NULL && size > 0);
+  EXPECT(cumulus_transfer_wait(transfer, 0) == 1);
+  EXPECT(strcmp(cumulus_transfer_buffer(transfer), "") == 0 && cumulus_transfer_checksum(transfer) == 0);
+  cumulus_transfer_release(transfer);
+  SUCCEED(cumulus_channel_start_download(channel, &session, &destination, &terms, &transfer, status));
+  cumulus_channel_release(channel); /* the transfer goes on */
+  EXPECT(cumulus_transfer_result(transfer, status) == CUMULUS_NOT_FOUND);
+  EXPECT(cumulus_transfer_done(transfer) == 0);
+  cumulus_transfer_release(transfer);
+}
+
+static void check_wrong_transfers(const cumulus_connect_options* options, cumulus_status* status) {
+  cumulus_channel* channel = open_channel(options, status);
+  cumulus_session_name session = {"sessions/0", NULL};
+  cumulus_transfer_options terms = CUMULUS_TRANSFER_OPTIONS;
+  float values[2] = {1.0f, 2.0f};
+  cumulus_destination destination = {NULL, values, sizeof(values)};
+  cumulus_transfer* transfer = NULL;
+  EXPECT(refused(cumulus_channel_start_download(channel, &session, &destination, &terms, &transfer, status),
+                 CUMULUS_INVALID_ARGUMENT, status, "destination.buffer"));
+  destination.buffer = "sessions/0/buffers/0";
+  terms.timeout_seconds = -1;
+  EXPECT(refused(cumulus_channel_start_download(channel, &session, &destination, &terms, &transfer, status),
+                 CUMULUS_INVALID_ARGUMENT, status, "options.timeout_seconds"));
+  terms.timeout_seconds = 10;
+  terms.ttl_nanoseconds = -1;
+  EXPECT(refused(cumulus_channel_start_download(channel, &session, &destination, &terms, &transfer, status),
+                 CUMULUS_INVALID_ARGUMENT, status, "options.ttl_nanoseconds"));
+  terms.ttl_nanoseconds = 0;
+  terms.size = 4;
+  EXPECT(refused(cumulus_channel_start_download(channel, &session, &destination, &terms, &transfer, status),
+                 CUMULUS_INVALID_ARGUMENT, status, "options.size"));
+  EXPECT(refused(cumulus_channel_start_upload(channel, &session, NULL, &terms, &transfer, status),
+                 CUMULUS_INVALID_ARGUMENT, status, "array"));
+  EXPECT(transfer == NULL);
+  cumulus_channel_release(channel);
+}
+
 static void check_connect(const cumulus_connect_options* options, cumulus_status* status) {
   cumulus_connect_options wrong = *options;
   cumulus_connection* connection = NULL;
@@ -241,6 +316,10 @@ static void check_connect(const cumulus_connect_options* options, cumulus_status
 }
 
 static void check_nothing(void) {
+  size_t size = 1;
+  EXPECT(cumulus_status_details(NULL, &size) == NULL && size == 0);
+  cumulus_channel_release(NULL);
+  cumulus_transfer_release(NULL);
   EXPECT(cumulus_status_code(NULL) == CUMULUS_OK && cumulus_status_message(NULL)[0] == '\0');
   cumulus_status_release(NULL);
   cumulus_connection_release(NULL);
@@ -269,6 +348,8 @@ int main(int count, char** arguments) {
   check_wrong_calls(connection, status);
   check_no_number(connection, status);
   check_ends(&options, status);
+  check_transfers(&options, status);
+  check_wrong_transfers(&options, status);
   cumulus_connection_release(connection);
   cumulus_status_release(status);
   return failures == 0 ? 0 : 1;

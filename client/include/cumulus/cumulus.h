@@ -67,6 +67,9 @@ typedef struct cumulus_connection
     cumulus_connection;                         /* to one server, with a session on one of its devices */
 typedef struct cumulus_buffer cumulus_buffer;   /* an array in device memory, immutable */
 typedef struct cumulus_kd_tree cumulus_kd_tree; /* a tree in device memory */
+typedef struct cumulus_channel
+    cumulus_channel; /* to one server, for transfers of sessions that others hold */
+typedef struct cumulus_transfer cumulus_transfer; /* of one array, under way or ended */
 
 /* "0.1.0". Static memory. */
 CUMULUS_API const char* cumulus_version(void);
@@ -87,6 +90,9 @@ CUMULUS_API const char* cumulus_status_field(const cumulus_status* status);
 /* Why, as a constant to compare with: "ALL_WEIGHTS_ZERO", "BUFFER_EVICTED", "QUEUE_FULL", ...; "" without
  * one. */
 CUMULUS_API const char* cumulus_status_reason(const cumulus_status* status);
+/* All that the server said of the error: a google.rpc.Status, serialized, of `size` bytes; of 0 where it said
+ * nothing. Valid as the strings are. */
+CUMULUS_API const void* cumulus_status_details(const cumulus_status* status, size_t* size);
 
 /* Strings are read during cumulus_connect only; NULL is as if absent. */
 typedef struct cumulus_connect_options {
@@ -159,6 +165,97 @@ CUMULUS_API size_t cumulus_buffer_size(const cumulus_buffer* buffer); /* in byte
 
 /* Frees the device's memory, without waiting. */
 CUMULUS_API void cumulus_buffer_release(cumulus_buffer* buffer);
+
+/* Transfers for a client in another language, which holds the session itself: these neither renew nor delete
+ * it, nor its buffers. They run on threads of the library, as fast as cumulus_upload and cumulus_download.
+ *
+ *   cumulus_channel_start_download(channel, &session, &destination, &options, &transfer, status);
+ *   while (!cumulus_transfer_wait(transfer, 0.05)) ...            look whether somebody wants it to stop
+ *   if (cumulus_transfer_result(transfer, status) == CUMULUS_OK) ...
+ *   cumulus_transfer_release(transfer);
+ */
+
+/* Strings are read during cumulus_channel_open only; NULL is as if absent. Neither the environment nor the
+ * user's configuration file adds to them. */
+typedef struct cumulus_channel_options {
+  size_t size;         /* of this structure, as the caller was compiled */
+  const char* address; /* HOST:PORT, [HOST6]:PORT or unix:PATH */
+  const char* tls_ca;  /* as in cumulus_connect_options, as are the next three */
+  const char* tls_cert;
+  const char* tls_key;
+  const char* token_file;
+  const char* shared_memory_socket; /* Capabilities.shared_memory_socket; NULL: arrays go over streams */
+  int32_t joined_uploads;           /* Capabilities.joined_uploads */
+  double connect_timeout_seconds;   /* of one attempt to reach the server */
+  double dead_after_seconds;        /* without a sign of life a server counts as dead; at least 2 */
+} cumulus_channel_options;
+
+#define CUMULUS_CHANNEL_OPTIONS \
+  { sizeof(cumulus_channel_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 10.0, 40.0 }
+
+/* Makes no call: the first transfer connects. INVALID_ARGUMENT: no address, a file that cannot be used. */
+CUMULUS_API cumulus_code cumulus_channel_open(const cumulus_channel_options* options,
+                                              cumulus_channel** channel, cumulus_status* status);
+/* Its transfers go on. */
+CUMULUS_API void cumulus_channel_release(cumulus_channel* channel);
+
+/* As the answer of CreateSession names it. Read during the call that it is given to. */
+typedef struct cumulus_session_name {
+  const char* name;     /* sessions/{session} */
+  const char* instance; /* of the server; NULL: whichever */
+} cumulus_session_name;
+
+typedef struct cumulus_transfer_options {
+  size_t size;             /* of this structure, as the caller was compiled */
+  double timeout_seconds;  /* to the transfer's end, its repetitions included */
+  int64_t ttl_nanoseconds; /* of a new buffer; 0: as long as the session */
+  int32_t evictable;       /* the server may drop a new buffer when the device runs out of memory */
+  int32_t checksum;        /* of an upload is wanted: cumulus_transfer_checksum */
+  const char* request_id;  /* for the server's log, at most 128 bytes; NULL: none */
+} cumulus_transfer_options;
+
+#define CUMULUS_TRANSFER_OPTIONS \
+  { sizeof(cumulus_transfer_options), 300.0, 0, 0, 0, NULL }
+
+/* Begins to copy an array to a new buffer of the session. The array's data stay as they are until the
+ * transfer has ended. INVALID_ARGUMENT: as cumulus_upload. */
+CUMULUS_API cumulus_code cumulus_channel_start_upload(cumulus_channel* channel,
+                                                      const cumulus_session_name* session,
+                                                      const cumulus_array* array,
+                                                      const cumulus_transfer_options* options,
+                                                      cumulus_transfer** transfer, cumulus_status* status);
+
+typedef struct cumulus_destination {
+  const char* buffer; /* its name, sessions/{session}/buffers/{buffer} */
+  void* data;         /* host memory, nobody else's until the transfer has ended */
+  size_t size;        /* of the buffer, in bytes */
+} cumulus_destination;
+
+/* Begins to copy a buffer of the session to host memory, verifying each chunk's checksum. */
+CUMULUS_API cumulus_code cumulus_channel_start_download(cumulus_channel* channel,
+                                                        const cumulus_session_name* session,
+                                                        const cumulus_destination* destination,
+                                                        const cumulus_transfer_options* options,
+                                                        cumulus_transfer** transfer, cumulus_status* status);
+
+/* Of a transfer, which is not NULL; by any thread. */
+/* Waits for its end, `seconds` at most. Whether it has ended. */
+CUMULUS_API int32_t cumulus_transfer_wait(cumulus_transfer* transfer, double seconds);
+/* How many bytes have been moved. */
+CUMULUS_API size_t cumulus_transfer_done(const cumulus_transfer* transfer);
+/* Stops it, soon; its result is CUMULUS_CANCELLED unless it has ended before. */
+CUMULUS_API void cumulus_transfer_cancel(cumulus_transfer* transfer);
+
+/* Waits for the end, and says how it was. DATA_LOSS, and every other failure of a download: its memory holds
+ * rubbish. */
+CUMULUS_API cumulus_code cumulus_transfer_result(cumulus_transfer* transfer, cumulus_status* status);
+/* Of an upload whose result is CUMULUS_OK: the name of its buffer, valid as long as the transfer; else "". */
+CUMULUS_API const char* cumulus_transfer_buffer(cumulus_transfer* transfer);
+/* Likewise: the CRC-32C of the chunks' CRC-32Cs, where the options want it; else 0. */
+CUMULUS_API uint32_t cumulus_transfer_checksum(cumulus_transfer* transfer);
+
+/* Cancels it and waits for its end. */
+CUMULUS_API void cumulus_transfer_release(cumulus_transfer* transfer);
 
 /* What a map's plane stands for: docs/operations/sampling_table.md. */
 typedef enum cumulus_projection {

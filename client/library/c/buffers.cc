@@ -16,6 +16,25 @@ static_assert(static_cast<int>(ElementType::kUint8) == CUMULUS_UINT8 &&
 
 constexpr std::int32_t kMaxRank = 8;
 
+Outcome upload(const cumulus_connection& connection, const cumulus_array& array, cumulus_buffer** buffer) {
+  if (Outcome checked = check_array(array); !checked.ok()) return checked;
+  absl::StatusOr<Buffer> uploaded = connection.session.upload(view_of(array));
+  if (!uploaded.ok()) return uploaded.status();
+  *buffer = new cumulus_buffer{*std::move(uploaded)};
+  return absl::OkStatus();
+}
+
+Outcome download(const cumulus_connection& connection, const Buffer& buffer,
+                 std::span<std::byte> destination) {
+  if (destination.size() != static_cast<std::size_t>(buffer.size_bytes())) {
+    return refuse("size", absl::StrCat("is ", destination.size(), " bytes, and the buffer has ",
+                                       buffer.size_bytes(), "; cumulus_buffer_size says it"));
+  }
+  return connection.session.download(buffer, destination);
+}
+
+}  // namespace
+
 Outcome check_array(const cumulus_array& array) {
   if (array.type < CUMULUS_UINT8 || array.type > CUMULUS_FLOAT64) {
     return refuse("array.type", "is no cumulus_element_type");
@@ -36,26 +55,6 @@ Outcome check_array(const cumulus_array& array) {
   return array.size == 0 ? Outcome(absl::OkStatus()) : require({{"array.data", array.data}});
 }
 
-Outcome upload(const cumulus_connection& connection, const cumulus_array& array, cumulus_buffer** buffer) {
-  if (Outcome checked = check_array(array); !checked.ok()) return checked;
-  absl::StatusOr<Buffer> uploaded = connection.session.upload(ArrayView(
-      static_cast<ElementType>(array.type), std::span(static_cast<const std::byte*>(array.data), array.size),
-      Shape(array.shape, array.shape + array.rank)));
-  if (!uploaded.ok()) return uploaded.status();
-  *buffer = new cumulus_buffer{*std::move(uploaded)};
-  return absl::OkStatus();
-}
-
-Outcome download(const cumulus_connection& connection, const Buffer& buffer,
-                 std::span<std::byte> destination) {
-  if (destination.size() != static_cast<std::size_t>(buffer.size_bytes())) {
-    return refuse("size", absl::StrCat("is ", destination.size(), " bytes, and the buffer has ",
-                                       buffer.size_bytes(), "; cumulus_buffer_size says it"));
-  }
-  return connection.session.download(buffer, destination);
-}
-
-}  // namespace
 }  // namespace cumulus::c
 
 cumulus_code cumulus_upload(cumulus_connection* connection, const cumulus_array* array,

@@ -11,8 +11,6 @@
 namespace cumulus::c {
 namespace {
 
-std::string text_of(const char* text) { return text == nullptr ? std::string() : std::string(text); }
-
 std::optional<Credentials> credentials_of(const cumulus_connect_options& options) {
   const Credentials named{text_of(options.tls_ca), text_of(options.tls_cert), text_of(options.tls_key),
                           text_of(options.token_file)};

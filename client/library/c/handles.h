@@ -3,12 +3,15 @@
 #include <absl/status/status.h>
 #include <absl/strings/str_cat.h>
 
+#include <cstddef>
 #include <exception>
 #include <initializer_list>
 #include <new>
+#include <span>
 #include <string>
 #include <utility>
 
+#include "cumulus/array.h"
 #include "cumulus/cumulus.h"
 #include "cumulus/session.h"
 
@@ -20,6 +23,7 @@ struct cumulus_status {
   std::string message = {};
   std::string field = {};
   std::string reason = {};
+  std::string details = {};
   const char* fixed_message = nullptr;  // instead of `message`, where there may be no memory for one
 };
 struct cumulus_connection {
@@ -71,6 +75,16 @@ inline Outcome require(std::initializer_list<Argument> arguments) {
 cumulus_code report(cumulus_status* status, const Outcome& outcome);
 /// Without taking memory.
 cumulus_code report_fixed(cumulus_status* status, cumulus_code code, const char* message) noexcept;
+
+/// Of an array that is to be uploaded: its fields fit one another.
+Outcome check_array(const cumulus_array& array);
+inline ArrayView view_of(const cumulus_array& array) {
+  return {static_cast<ElementType>(array.type),
+          std::span(static_cast<const std::byte*>(array.data), array.size),
+          Shape(array.shape, array.shape + array.rank)};
+}
+
+inline std::string text_of(const char* text) { return text == nullptr ? std::string() : std::string(text); }
 
 /// Runs a function's body, which answers an Outcome; exceptions end here.
 template <class Body>

@@ -11,6 +11,11 @@ def program(name: str) -> pathlib.Path:
     return pathlib.Path(__file__).resolve().parent / "bin" / name
 
 
+def library() -> pathlib.Path:
+    """Where the client library for C is, by which the package `cumulus` moves arrays."""
+    return pathlib.Path(__file__).resolve().parent / "lib" / "libcumulus.so.0"
+
+
 def _become(name: str) -> NoReturn:
     path = str(program(name))
     os.execv(path, [path, *sys.argv[1:]])

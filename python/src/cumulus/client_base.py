@@ -12,6 +12,7 @@ import numpy as np
 from . import transfer
 from .arrays import DTYPES, NDArray, allocated, as_array, bytes_of, check_array
 from .buffer import Buffer, ForOneCall
+from .c_library.channel import Facts
 from .connection import Connection, Progress
 from .daemon import PrivateDaemon
 from .device_sharing import transfers as device_transfers
@@ -57,6 +58,7 @@ class ClientBase(OperationBase):
         self.capabilities = self.call("/cumulus.v1.Server/GetCapabilities", server_pb2.GetCapabilitiesRequest(),
                                       server_pb2.Capabilities.FromString)
         self.connection.shared_memory.set_socket(self.capabilities.shared_memory_socket)
+        self.connection.c_channel.take_facts(Facts(self.connection.shared_memory.socket, self.capabilities.joined_uploads))
         self.connection.set_half_message(self.capabilities.half_message.ToNanoseconds() / 1e9)
 
     @property

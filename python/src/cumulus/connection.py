@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 import grpc
 
+from .c_library.channel import Channel, Server
 from .credentials import ChannelSecurity, Credentials, secure
 from .errors import Cancelled, Error, Unavailable, from_status
 from .shared_memory.memory import SharedMemory, is_on_this_machine
@@ -82,6 +83,8 @@ class Connection:
                  dead_after: float, credentials: Credentials = Credentials(), shared_memory: bool = True) -> None:
         self.address = address
         self.shared_memory = SharedMemory(shared_memory and is_on_this_machine(address))
+        self.c_channel = Channel(Server(address, Credentials() if address.startswith("unix:") else credentials,
+                                        connect_timeout, dead_after))
         security = secure(address, credentials)
         self._authorization = security.metadata or ()
         self.call_timeout = call_timeout
@@ -100,6 +103,11 @@ class Connection:
     def metadata(self) -> Tuple[Tuple[str, str], ...]:
         """Of every call."""
         return (*self._authorization, *self.handles)
+
+    def session_and_instance(self, session: str) -> Tuple[str, str]:
+        """A session's name, and the instance of the server that has it, where it is the one that the client has now; else ""."""
+        handles = dict(self.handles)
+        return session, handles.get("cumulus-instance", "") if handles.get("cumulus-session") == session else ""
 
     @property
     def closed(self) -> bool:
@@ -211,6 +219,7 @@ class Connection:
 
     def close(self) -> None:
         self._closed = True
+        self.c_channel.close()
         self.shared_memory.close()
         for channel in self._channels:
             channel.close()

@@ -127,6 +127,16 @@ _CURES = {
 }
 
 
+_CODES = ("OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS", "PERMISSION_DENIED",
+          "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE",
+          "DATA_LOSS", "UNAUTHENTICATED")
+
+
+def name_of_code(number: int) -> str:
+    """The name of one of gRPC's codes."""
+    return _CODES[number] if 0 <= number < len(_CODES) else "UNKNOWN"
+
+
 def wrong(field: str, what: str, cure: str) -> InvalidArgument:
     """An argument that is refused before anything is sent."""
     return InvalidArgument(f"{field}: {what}; {cure} is right", field=field, cure=cure,

@@ -13,6 +13,7 @@ import numpy as np
 
 from . import wire
 from .arrays import Described, NDArray, write_spec
+from .c_library import transfers as c_library
 from .checksums import CHUNK_BYTES, crc32c, of_chunks
 from .connection import BackOff, CallScope, Connection, Progress, error_of
 from .errors import Cancelled, DataLoss, Error, Unavailable
@@ -122,7 +123,9 @@ def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, 
            progress: Optional[Progress] = None, checksum: bool = True) -> Uploaded:
     """Writes bytes, uint8 [bytes], as a new buffer; begins again where the connection breaks."""
     deadline = connection.deadline(timeout, allowance(data.size))
-    written = shared.upload(connection, spec, data, shared.Terms(deadline, progress, checksum))
+    terms = shared.Terms(deadline, progress, checksum)
+    written = (shared.write_array(connection, spec, data, terms) or c_library.upload(connection, spec, data, terms)
+               or shared.write_through_ring(connection, spec, data, terms))
     if written is not None:
         return Uploaded(array_pb2.Buffer.FromString(written.answer), written.checksum)
     retry = _Retry(deadline)
@@ -204,7 +207,9 @@ def download(connection: Connection, name: str, destination: NDArray, *, timeout
              progress: Optional[Progress] = None) -> None:
     """Reads a buffer into bytes, uint8 [bytes]; goes on where it stopped when the connection breaks."""
     deadline = connection.deadline(timeout, allowance(destination.size))
-    if shared.download(connection, name, destination, shared.Terms(deadline, progress)):
+    terms = shared.Terms(deadline, progress)
+    if (shared.read_into_array(connection, name, destination, terms) or c_library.download(connection, name, destination, terms)
+            or shared.read_through_ring(connection, name, destination, terms)):
         return
     retry = _Retry(deadline)
     receiver = _Receiver(destination)

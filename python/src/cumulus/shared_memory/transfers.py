@@ -20,7 +20,7 @@ from .region import FILLED, FREE
 from .region_call import RegionCall, belongs_to_streams
 from .thread_count import ThreadCount
 
-_MIN_BYTES = 256 << 10  # below, a call of one message is over before the ring's doorbells are
+MIN_BYTES = 256 << 10  # below, a call of one message is over before the ring's doorbells are
 _WRITE = "/cumulus.v1.SharedMemory/WriteShared"
 _READ = "/cumulus.v1.SharedMemory/ReadShared"
 
@@ -40,13 +40,8 @@ class Written(NamedTuple):
     checksum: int  # as that of streams; 0 where it is not wanted
 
 
-def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, terms: Terms) -> Optional[Written]:
-    """Writes bytes, uint8 [bytes], as a new buffer; None where they have to go over streams."""
-    return _write_array(connection, spec, data, terms) or _write_through_ring(connection, spec, data, terms)
-
-
-def _write_array(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, terms: Terms) -> Optional[Written]:
-    """Of an array that the server can take from where it lies; None of others."""
+def write_array(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, terms: Terms) -> Optional[Written]:
+    """Writes an array, its bytes uint8 [bytes], as a new buffer, where the server can take it from where it lies; None of others."""
     region = connection.shared_memory.arrays.take(data)
     if region is None:
         return None
@@ -65,9 +60,10 @@ def _write_array(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDA
     return Written(answer, checksums.of_array(data) if terms.checksum else 0)
 
 
-def _write_through_ring(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray,
+def write_through_ring(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray,
                         terms: Terms) -> Optional[Written]:
-    ring = connection.shared_memory.take_ring() if data.size >= _MIN_BYTES else None
+    """Likewise, of any; None where it has to go over streams."""
+    ring = connection.shared_memory.take_ring() if data.size >= MIN_BYTES else None
     if ring is None:
         return None
     request = shared_memory_pb2.WriteSharedRequest(spec=spec, region=ring.region.id)
@@ -87,15 +83,10 @@ def _ring_call(connection: Connection, ring: Ring, method: str, request: bytes, 
         connection.shared_memory.give_back(ring)
 
 
-def download(connection: Connection, name: str, destination: NDArray, terms: Terms) -> bool:
-    """Reads a buffer into bytes, uint8 [bytes], of its size; False where it has to come over streams."""
-    if destination.size < _MIN_BYTES:
+def read_into_array(connection: Connection, name: str, destination: NDArray, terms: Terms) -> bool:
+    """Reads a buffer into bytes, uint8 [bytes], of its size, where the server can write to where they lie; False of others."""
+    if destination.size < MIN_BYTES:
         return False
-    return _read_into_array(connection, name, destination, terms) or _read_through_ring(connection, name, destination, terms)
-
-
-def _read_into_array(connection: Connection, name: str, destination: NDArray, terms: Terms) -> bool:
-    """Into an array that the server can write to where it lies; False of others."""
     with connection.shared_memory.arrays.line_of(destination) as line:
         if line is None:
             return False
@@ -128,8 +119,9 @@ def _receive(call: RegionCall, size: int, progress: Optional[Progress]) -> bool:
     return True
 
 
-def _read_through_ring(connection: Connection, name: str, destination: NDArray, terms: Terms) -> bool:
-    ring = connection.shared_memory.take_ring()
+def read_through_ring(connection: Connection, name: str, destination: NDArray, terms: Terms) -> bool:
+    """Likewise, into any memory; False where it has to come over streams."""
+    ring = connection.shared_memory.take_ring() if destination.size >= MIN_BYTES else None
     if ring is None:
         return False
     request = shared_memory_pb2.ReadSharedRequest(name=name, region=ring.region.id)
