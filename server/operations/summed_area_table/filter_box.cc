@@ -117,6 +117,7 @@ std::size_t FilterBox::scratch_bytes(const Plan& plan, const DeviceNumbers& devi
     BoxFilterJob<Image, S> job;
     job.image = plan.image.view(Span<const Image, S>());
     job.deviations = plan.deviation ? &any : nullptr;
+    job.radii = plan.has_map ? &any : nullptr;
     job.box = plan.box;
     const auto elements = static_cast<std::size_t>(plan.image.array(plan.image.type).elements());
     bytes =
