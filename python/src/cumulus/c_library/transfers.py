@@ -7,6 +7,7 @@ from typing import Optional
 
 from ..arrays import NDArray
 from ..connection import CallScope, Connection
+from ..errors import Unavailable
 from ..shared_memory.transfers import MIN_BYTES, Terms, Written
 from ..v1 import array_pb2, transfer_pb2
 from .channel import Transfer, array_of, options_of
@@ -28,9 +29,8 @@ def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, 
     options = options_of(_left(terms), evictable=spec.evictable, ttl=ttl, request_id=spec.request_id, checksum=terms.checksum)
     transfer = connection.c_channel.begin_upload(connection.session_and_instance(spec.session),
                                                  array_of(spec.spec.element_type, shape, data), options, data)
-    if transfer is None:
+    if transfer is None or not _ends_well(transfer, terms):
         return None
-    _run(transfer, terms)
     made = array_pb2.Buffer(name=transfer.buffer, spec=spec.spec, size_bytes=data.size, evictable=spec.evictable)
     return Written(made.SerializeToString(), transfer.checksum)
 
@@ -41,20 +41,21 @@ def download(connection: Connection, name: str, destination: NDArray, terms: Ter
         return False
     session = connection.session_and_instance(name.partition("/buffers/")[0])
     transfer = connection.c_channel.begin_download(session, name, options_of(_left(terms)), destination)
-    if transfer is None:
-        return False
-    _run(transfer, terms)
-    return True
+    return transfer is not None and _ends_well(transfer, terms)
 
 
 def _left(terms: Terms) -> float:
     return max(terms.deadline - time.monotonic(), 0.0)
 
 
-def _run(transfer: Transfer, terms: Terms) -> None:
-    """Until its end, or that of the caller's patience; afterwards nobody but the caller uses the memory."""
+def _ends_well(transfer: Transfer, terms: Terms) -> bool:
+    """Waits for its end, or that of the caller's patience; afterwards nobody but the caller uses the memory. False where
+    the connection broke: the other ways begin again, and outlast a restart."""
     try:
         with CallScope(transfer):
             transfer.wait(terms.progress)
+        return True
+    except Unavailable:
+        return False
     finally:
         transfer.settle()
