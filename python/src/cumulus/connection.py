@@ -133,6 +133,10 @@ class Connection:
         if seconds > 0:
             self._quiet_seconds = min(0.4 * seconds, _QUIET_SECONDS)
 
+    def doubt(self) -> None:
+        """The next call sees first whether the server is still the one that was there."""
+        self._last_call = float("-inf")
+
     def deadline(self, timeout: Optional[float], allowance: float = 0.0) -> float:
         """When a call that starts now has to end, on the monotonic clock."""
         return time.monotonic() + (self.call_timeout + allowance if timeout is None else timeout)

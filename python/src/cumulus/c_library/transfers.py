@@ -7,7 +7,7 @@ from typing import Optional
 
 from ..arrays import NDArray
 from ..connection import CallScope, Connection
-from ..errors import Unavailable
+from ..errors import Error, Unavailable
 from ..shared_memory.transfers import MIN_BYTES, Terms, Written
 from ..v1 import array_pb2, transfer_pb2
 from .channel import Transfer, array_of, options_of
@@ -29,7 +29,7 @@ def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, 
     options = options_of(_left(terms), evictable=spec.evictable, ttl=ttl, request_id=spec.request_id, checksum=terms.checksum)
     transfer = connection.c_channel.begin_upload(connection.session_and_instance(spec.session),
                                                  array_of(spec.spec.element_type, shape, data), options, data)
-    if transfer is None or not _ends_well(transfer, terms):
+    if transfer is None or not _ends_well(connection, transfer, terms):
         return None
     made = array_pb2.Buffer(name=transfer.buffer, spec=spec.spec, size_bytes=data.size, evictable=spec.evictable)
     return Written(made.SerializeToString(), transfer.checksum)
@@ -41,21 +41,24 @@ def download(connection: Connection, name: str, destination: NDArray, terms: Ter
         return False
     session = connection.session_and_instance(name.partition("/buffers/")[0])
     transfer = connection.c_channel.begin_download(session, name, options_of(_left(terms)), destination)
-    return transfer is not None and _ends_well(transfer, terms)
+    return transfer is not None and _ends_well(connection, transfer, terms)
 
 
 def _left(terms: Terms) -> float:
     return max(terms.deadline - time.monotonic(), 0.0)
 
 
-def _ends_well(transfer: Transfer, terms: Terms) -> bool:
+def _ends_well(connection: Connection, transfer: Transfer, terms: Terms) -> bool:
     """Waits for its end, or that of the caller's patience; afterwards nobody but the caller uses the memory. False where
     the connection broke: the other ways begin again, and outlast a restart."""
     try:
         with CallScope(transfer):
             transfer.wait(terms.progress)
         return True
-    except Unavailable:
-        return False
+    except Error as error:
+        connection.doubt()  # the library's connection has noticed a restart, and Python's has not
+        if isinstance(error, Unavailable):
+            return False
+        raise
     finally:
         transfer.settle()
