@@ -54,7 +54,7 @@ Outcome check_size(const Options& options, const char* begin_with) {
                              " bytes; begin with ", begin_with, " of its header"));
 }
 
-/// gRPC is kBegun once and stays: a client that opens and closes channels would else end and begin it each
+/// gRPC is begun once and stays: a client that opens and closes channels would else end and begin it each
 /// time, with its threads.
 void keep_grpc() {
   [[maybe_unused]] static const bool kBegun = [] {
