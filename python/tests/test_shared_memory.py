@@ -38,7 +38,7 @@ def c(daemon):
     """A client of its own, of which nothing may be left afterwards, on either side."""
     with cumulus.connect(daemon.address) as connected:
         yield connected
-    assert regions_in("self") == 0 and mappings_in("self") == []
+    assert eventually(lambda: regions_in("self") == 0 and mappings_in("self") == [])
     assert eventually(lambda: daemon.regions() == 0)
 
 
