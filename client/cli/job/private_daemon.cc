@@ -128,6 +128,7 @@ absl::Status PrivateDaemon::launch_process(const std::string& backend) {
 }
 
 absl::Status PrivateDaemon::wait_until_serving() {
+  if (served_) return absl::OkStatus();
   const absl::Time give_up = absl::Now() + kStartTimeout;
   // The socket first: a gRPC channel that was refused once waits before it tries again.
   while (!accepts_connections(folder_->path() / "socket") || !serves(target())) {

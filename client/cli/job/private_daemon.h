@@ -24,7 +24,8 @@ class PrivateDaemon {
   PrivateDaemon& operator=(const PrivateDaemon&) = delete;
   ~PrivateDaemon();
 
-  /// The error tells the end of the daemon's log; CANCELLED after interrupt().
+  /// At once where it has served before. The error tells the end of the daemon's log; CANCELLED after
+  /// interrupt().
   absl::Status wait_until_serving();
   /// For Client::connect, once it serves.
   std::string target() const { return "unix:" + (folder_->path() / "socket").string(); }

@@ -20,25 +20,25 @@ bool serves(const Client& client) {
 absl::StatusOr<std::string> JobServer::target() {
   if (!address_.empty()) return address_;
   const std::lock_guard lock(mutex_);
-  if (daemon_ == nullptr) {
-    auto daemon = PrivateDaemon::launch(backend_);
-    if (!daemon.ok()) return daemon.status();
-    daemon_ = *std::move(daemon);
-  }
-  if (serving_) return daemon_->target();
-  if (absl::Status serving = daemon_->wait_until_serving(); !serving.ok()) {
-    daemon_ = nullptr;
-    return serving;
-  }
-  serving_ = true;
-  return daemon_->target();
+  absl::Status status = launch();
+  if (!status.ok()) return status;
+  status = daemon_->wait_until_serving();
+  if (status.ok()) return daemon_->target();
+  daemon_ = nullptr;
+  return status;
 }
 
 void JobServer::begin() {
   const std::lock_guard lock(mutex_);
-  if (!is_private() || daemon_ != nullptr) return;
+  if (is_private()) launch().IgnoreError();  // target() says what is wrong
+}
+
+absl::Status JobServer::launch() {
+  if (daemon_ != nullptr) return absl::OkStatus();
   auto daemon = PrivateDaemon::launch(backend_);
-  if (daemon.ok()) daemon_ = *std::move(daemon);  // else target() says what is wrong
+  if (!daemon.ok()) return daemon.status();
+  daemon_ = *std::move(daemon);
+  return absl::OkStatus();
 }
 
 ConnectOptions JobServer::options() const {

@@ -43,13 +43,14 @@ class JobServer {
   std::string name() const { return address_.empty() ? "private" : address_; }
 
  private:
+  absl::Status launch();  // with the mutex
+
   const std::string address_;
   const std::string backend_;
   const Credentials credentials_;
   const std::optional<absl::Duration> wait_;
   std::mutex mutex_;
-  std::unique_ptr<PrivateDaemon> daemon_;  // launched
-  bool serving_ = false;                   // of the daemon
+  std::unique_ptr<PrivateDaemon> daemon_;
 };
 
 /// Of a status of connect(): there is a server, or there may be one, but it does not want this client, or the

@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <type_traits>
 #include <vector>
 
@@ -13,7 +11,7 @@
 #include "kernels/core/parallel.h"
 #include "kernels/primitives/vector_width.h"
 #include "kernels/summed_area_table/queries.h"
-#include "kernels/summed_area_table/queries/positions.h"
+#include "kernels/summed_area_table/queries/sliding.h"
 #include "kernels/summed_area_table/summand.h"
 
 // Box filters without a table: sums of a box's rows for each column slide down the image, and differences of
@@ -21,12 +19,8 @@
 
 namespace cumulus::summed_area_table {
 
-/// Room for the sum of a box that slides (takes_sliding_boxes), modulo 2^32 or 2^64 for integers.
-template <class Input>
-using ColumnSum = std::conditional_t<!std::is_integral_v<Input>, double,
-                                     std::conditional_t<sizeof(Input) <= 2, std::uint32_t, std::uint64_t>>;
-
-/// Elements of a piece of a row: its sums stay in a core's nearest caches.
+/// Elements of a piece of a row: its sums stay in a core's nearest caches, some 200 KiB for each thread
+/// beside the call's scratch memory.
 inline constexpr std::int64_t kSlidingPieceElements = 8192;
 
 /// Rows that boxes slide down at a time. Before the first of them a whole box is summed.
@@ -34,35 +28,10 @@ constexpr std::int64_t sliding_segment_rows(std::int64_t radius_y) {
   return std::max<std::int64_t>(64, 2 * (2 * radius_y + 1));
 }
 
-/// What sums of the same number of pixels are divided by, each quotient as IEEE 754 rounds it.
-class Divisor {
- public:
-  explicit Divisor(double pixels) : pixels_(pixels), reciprocal_(1.0 / pixels) {}
-
-  /// In double, by the reciprocal where the processor multiplies and adds in one step (P. Markstein,
-  /// "Computation of elementary functions on the IBM RISC System/6000 processor", 1990).
-  template <class Vectors>
-  [[gnu::always_inline]] double quotient(double sum) const {
-    if constexpr (Vectors::kBytes == PlainVectors::kBytes) {
-      return sum / pixels_;
-    } else {
-      const double estimate = sum * reciprocal_;
-      const double rest = __builtin_fma(-estimate, pixels_, sum);
-      const bool finite = std::abs(sum) <= std::numeric_limits<double>::max();
-      return finite ? __builtin_fma(rest, reciprocal_, estimate) : estimate;
-    }
-  }
-  double pixels() const { return pixels_; }
-
- private:
-  double pixels_;
-  double reciprocal_;
-};
-
 /// Columns first..end of the boxes of one segment of rows.
 template <class Vectors, class Input>
 class SlidingBoxes {
-  using Sum = ColumnSum<Input>;
+  using Sum = SlidingSum<Input>;
   using Job = BoxFilterJob<Input, Space::kHost>;
 
  public:
@@ -173,13 +142,14 @@ class SlidingBoxes {
     const Sum* prefixes = prefixes_.data() + element;
     return prefixes[(2 * radius_x_ + 1) * channels_] - prefixes[0];
   }
-  [[gnu::always_inline]] float mean(Sum sum, const Divisor& divisor) const {
-    // An integer image's sum as it is: of signed pixels it has wrapped around.
-    if constexpr (std::is_same_v<Input, std::int32_t>) {
-      return static_cast<float>(
-          divisor.quotient<Vectors>(static_cast<double>(static_cast<std::int64_t>(sum))));
+  /// The quotient as IEEE 754 rounds it. Of signed pixels the sum has wrapped around.
+  [[gnu::always_inline]] static float mean(Sum sum, double pixels, double reciprocal) {
+    using Signed = std::conditional_t<std::is_same_v<Input, std::int32_t>, std::int64_t, Sum>;
+    const auto value = static_cast<double>(static_cast<Signed>(sum));
+    if constexpr (Vectors::kBytes == PlainVectors::kBytes) {
+      return static_cast<float>(value / pixels);
     } else {
-      return static_cast<float>(divisor.quotient<Vectors>(static_cast<double>(sum)));
+      return static_cast<float>(divide_by(value, pixels, reciprocal));
     }
   }
 
@@ -192,17 +162,19 @@ class SlidingBoxes {
     const std::int64_t inner = has_edges ? std::clamp(radius_x - first_, std::int64_t{0}, count_) : 0;
     const std::int64_t inner_end = has_edges ? std::clamp(width - radius_x - first_, inner, count_) : count_;
     for (std::int64_t x = 0; x < inner; ++x) write_edge(x, rows, means);
-    const Divisor divisor(static_cast<double>(rows) * static_cast<double>(2 * radius_x + 1));
+    const double pixels = static_cast<double>(rows) * static_cast<double>(2 * radius_x + 1);
+    const double reciprocal = 1.0 / pixels;
     for (std::int64_t i = inner * channels_; i < inner_end * channels_; ++i)
-      means[i] = mean(box_sum(i), divisor);
+      means[i] = mean(box_sum(i), pixels, reciprocal);
     for (std::int64_t x = inner_end; x < count_; ++x) write_edge(x, rows, means);
   }
   /// Of a pixel whose box counts fewer columns.
   void write_edge(std::int64_t x, int rows, float* means) const {
     const int columns = positions_around(static_cast<int>(first_ + x), static_cast<int>(radius_x_),
                                          static_cast<int>(job_.image.width), Boundary::kExact);
-    const Divisor divisor(static_cast<double>(rows) * columns);
-    for (std::int64_t i = x * channels_; i < (x + 1) * channels_; ++i) means[i] = mean(box_sum(i), divisor);
+    const double pixels = static_cast<double>(rows) * columns;
+    for (std::int64_t i = x * channels_; i < (x + 1) * channels_; ++i)
+      means[i] = mean(box_sum(i), pixels, 1.0 / pixels);
   }
 
   const Job& job_;

@@ -9,18 +9,13 @@
 #include "kernels/core/cuda_error.h"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/summed_area_table/queries.h"
-#include "kernels/summed_area_table/queries/positions.h"
+#include "kernels/summed_area_table/queries/sliding.h"
 
 // Box filters of one radius need no table: a block goes down, or up, some columns of the image, keeps the sum
 // over the box's rows of each column in registers, and takes the boxes from the prefix sums of these along
 // the row.
 
 namespace cumulus::summed_area_table {
-
-/// Room for the sum of a box that slides (takes_sliding_boxes).
-template <class Input>
-using SlidingSum = std::conditional_t<!std::is_integral_v<Input>, double,
-                                      std::conditional_t<sizeof(Input) <= 2, std::uint32_t, std::uint64_t>>;
 
 /// Threads of a block: few wait for each other at a barrier, many have fewer columns of margins.
 inline constexpr int kFewSlidingThreads = 128;
@@ -56,14 +51,6 @@ struct SlidingArguments {
   int segment_rows;     // that a block writes
   bool loads_in_words;  // rows begin at multiples of a word
 };
-
-/// The quotient, rounded as IEEE 754 has it, by means of the divisor's reciprocal (P. Markstein, "Computation
-/// of elementary functions on the IBM RISC System/6000 processor", 1990): 3 operations instead of 30.
-__device__ inline double divide_by(double sum, double pixels, double reciprocal) {
-  const double quotient = sum * reciprocal;
-  const double rest = fma(-quotient, pixels, sum);
-  return isfinite(sum) ? fma(rest, reciprocal, quotient) : quotient;
-}
 
 template <class Input, int kChannels, int kThreads>
 struct SlidingShared {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
+import math
 import operator
 from typing import Any, Dict, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
@@ -58,6 +59,28 @@ def as_array(value: Any, field: str, dtypes: Sequence[str] = DTYPES, extents: Op
         array = array.view(np.uint8)
     check_array(array, field, dtypes, extents)
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
+
+
+class Extents:
+    """What follows from an array's `shape` and `dtype`."""
+
+    shape: Tuple[int, ...]
+    dtype: "np.dtype[Any]"
+
+    @property
+    def ndim(self) -> int:
+        """How many axes there are."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """How many elements there are."""
+        return math.prod(self.shape)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of all elements, in the server's or the GPU's memory."""
+        return self.size * self.dtype.itemsize
 
 
 class Described(Protocol):

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import weakref
 from typing import TYPE_CHECKING, Any, Optional, Tuple, Union
 
 import numpy as np
 
 from . import transfer
-from .arrays import NDArray, bytes_of, dtype_of
+from .arrays import Extents, NDArray, bytes_of, dtype_of
 from .errors import wrong
 from .recovery import Resident
 from .session import Session
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
     from .summed_area_table import SummedAreaTable
 
 
-class Buffer:
+class Buffer(Extents):
     """An array on the server, immutable. Operations on it run there, and their results stay there.
 
     Made by `Client.upload` and by operations on other buffers. The server's memory is released with the last
@@ -47,21 +46,6 @@ class Buffer:
     def name(self) -> str:
         """sessions/{session}/buffers/{buffer}, on the server now."""
         return self.resident.current_name()
-
-    @property
-    def ndim(self) -> int:
-        """How many axes there are."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """How many elements there are."""
-        return math.prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of all elements, in the server's memory."""
-        return self.size * self.dtype.itemsize
 
     def __len__(self) -> int:
         return self.shape[0]

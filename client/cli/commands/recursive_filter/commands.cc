@@ -42,7 +42,7 @@ AxisKernel axis_of(const FilterOptions& options, std::size_t axis, decltype(Axis
   return {std::move(kernel), of_axis(options.boundaries, axis)};
 }
 
-/// What the server does with pixels that are not finite, where the file is not read here.
+/// What the server does with pixels that are not finite: who reads the file clamps them.
 NonFinitePixels left_to_server(const FilterOptions& options) {
   const bool clamps = options.decode_on_server && options.picture.non_finite == NonFinite::kClamp;
   return clamps ? NonFinitePixels::kClamp : policy_of_server(options.picture);

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 import weakref
 from typing import Any, Dict, Optional, Tuple
 
 import numpy as np
 
-from ..arrays import NDArray
+from ..arrays import Extents, NDArray
 from ..shared_memory.region import Region
 from . import dlpack
 from .driver import Driver
@@ -31,7 +30,7 @@ def _end(mapping: DeviceMapping, region: Region) -> None:
     region.close()
 
 
-class DeviceArray:
+class DeviceArray(Extents):
     """An array in GPU memory that a server of this machine shares with this process, dense and row-major. Made by `Client.import_buffer` and
     `Client.allocate_device_array`.
 
@@ -51,21 +50,6 @@ class DeviceArray:
         self.dtype = dtype
         self.writable = writable
         self.memory = memory  # None where there are no elements
-
-    @property
-    def ndim(self) -> int:
-        """How many axes there are."""
-        return len(self.shape)
-
-    @property
-    def size(self) -> int:
-        """How many elements there are."""
-        return math.prod(self.shape)
-
-    @property
-    def nbytes(self) -> int:
-        """The bytes of all elements."""
-        return self.size * self.dtype.itemsize
 
     @property
     def device(self) -> int:
