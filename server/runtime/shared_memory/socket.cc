@@ -136,6 +136,7 @@ SharedMemorySocket::SharedMemorySocket(Runtime& runtime, std::string address, De
       listener_(std::move(listener)),
       group_(group),
       shares_(std::make_shared<RegionShares>(runtime.configuration.shared_memory)),
+      spare_(runtime.devices, runtime.configuration.shared_memory),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       thread_([this] { run(); }) {}
 
@@ -176,6 +177,7 @@ void SharedMemorySocket::wake() const {
 void SharedMemorySocket::run() {
   std::array<pollfd, 2> entries{pollfd{listener_.number(), POLLIN, 0}, pollfd{wake_.number(), POLLIN, 0}};
   while (true) {
+    spare_.fill();
     (void)::poll(entries.data(), entries.size(), -1);
     std::uint64_t times = 0;
     if (entries[1].revents != 0) (void)!::read(wake_.number(), &times, sizeof(times));
@@ -218,7 +220,8 @@ void SharedMemorySocket::accept_one() {
 }
 
 void SharedMemorySocket::serve(Worker& worker) {
-  const std::string id = worker.link->open(*shares_, runtime_);
+  const std::string id = worker.link->open(*shares_, spare_, runtime_);
+  wake();  // it may have taken the spare ring
   if (!id.empty()) {
     {
       const std::lock_guard lock(mutex_);

@@ -63,6 +63,7 @@ class SharedMemorySocket {
   const Descriptor listener_;
   const std::optional<gid_t> group_;
   const std::shared_ptr<RegionShares> shares_;
+  SpareRing spare_;
   const Descriptor wake_;
   std::mutex mutex_;  // of what follows
   std::list<Worker> workers_;
