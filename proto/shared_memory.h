@@ -1,7 +1,11 @@
 #pragma once
 
+#include <sys/mman.h>
+
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 
 namespace cumulus {
@@ -31,5 +35,22 @@ inline constexpr std::size_t kMaxSharedMemoryText = 512;
 /// As Capabilities.max_chunk_bytes, so that pieces are those of streams.
 inline constexpr std::size_t kSharedSlotBytes = std::size_t{1} << 20;
 inline constexpr std::uint32_t kSharedSlots = 16;
+
+/// Which pages of a ring's slots this process has mapped to write to. A slot is one thread's at a time.
+class MappedSlots {
+ public:
+  /// Before the first `bytes` of a slot are written: maps their pages at once, where that has not been done.
+  /// A fault for each page takes half as long again.
+  void prepare(std::uint32_t index, std::span<std::byte> bytes) {
+    std::size_t& mapped = mapped_[index];
+    if (bytes.size() <= mapped) return;
+    mapped = bytes.size();
+    // A kernel that does not know this leaves it to the faults.
+    (void)::madvise(bytes.data(), bytes.size(), MADV_POPULATE_WRITE);
+  }
+
+ private:
+  std::array<std::size_t, kSharedSlots> mapped_{};  // bytes of each
+};
 
 }  // namespace cumulus

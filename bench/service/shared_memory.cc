@@ -146,6 +146,24 @@ class SharedArraysOfTheRun {
   std::optional<Buffer> uploaded_;
 };
 
+/// A client that has just come, so that its first transfer has to have a ring made.
+class Newcomer {
+ public:
+  explicit Newcomer(std::string address) : address_(std::move(address)) {}
+
+  void come() {
+    session_.reset();
+    client_ = value_or_throw(Client::connect(address_, local_options()), "connect");
+    session_ = value_or_throw(client_->create_session(), "session");
+  }
+  void upload(const ArrayView& array) { value_or_throw(session_->upload(array), "upload"); }
+
+ private:
+  const std::string address_;
+  std::optional<Client> client_;
+  std::optional<Session> session_;
+};
+
 bool goes_up(const Subject& subject) {
   return subject.name.starts_with("upload") || subject.name.ends_with(" in");
 }
@@ -189,6 +207,7 @@ int measure(const TransferArguments& arguments, const std::string& backend) {
   SharedArraysOfTheRun born(session, sent);
   SharedArraysOfTheRun kept(session, sent);
   SharedArraysOfTheRun fresh(session, sent);
+  Newcomer newcomer(server.address());
   kept.make();
   std::vector<Subject> subjects = {
       {"copy in", [&] { copies.in(); }},
@@ -200,6 +219,7 @@ int measure(const TransferArguments& arguments, const std::string& backend) {
       {"upload, shared array", [&] { born.upload(); }, [&] { born.make_filled(); }},
       {"download, shared array", [&] { kept.download(resident); }},
       {"download, new shared array", [&] { fresh.download(resident); }, [&] { fresh.make(); }},
+      {"upload, first of a new client", [&] { newcomer.upload(array); }, [&] { newcomer.come(); }},
   };
   for (const int threads : {1, 2, 4}) {
     const std::string by = ", ring, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");

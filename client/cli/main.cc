@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -14,6 +13,7 @@
 #include "cli/app/exit_codes.h"
 #include "cli/app/failure.h"
 #include "cli/app/global_options.h"
+#include "cli/app/grpc_lines.h"
 #include "cli/app/invocation.h"
 #include "cli/batch/batch.h"
 #include "cli/files/interruption.h"
@@ -148,7 +148,6 @@ int main(const Words& words) {
 
 int main(int argc, char** argv) {
   cumulus::prepare_process();
-  constexpr int kKeep = 0;
-  setenv("GRPC_VERBOSITY", "NONE", kKeep);  // what gRPC would say, the command's own message says
+  cumulus::cli::let_grpc_say_assertions_only();
   return cumulus::cli::main({argv + 1, argv + argc});
 }

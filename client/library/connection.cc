@@ -1,5 +1,6 @@
 #include "library/connection.h"
 
+#include <grpc/grpc.h>
 #include <grpcpp/alarm.h>
 #include <grpcpp/create_channel.h>
 
@@ -132,6 +133,15 @@ void ping_while_calls_wait(grpc::ChannelArguments& arguments, absl::Duration dea
                    0);  // a call that computes moves no data; 0: any number
 }
 
+/// gRPC is begun once and stays. Else it ends with the last channel, and begins anew with the next, each time
+/// with its threads; and where a process ends, it would end on an event loop's thread meanwhile.
+void keep_grpc() {
+  [[maybe_unused]] static const bool kBegun = [] {
+    grpc_init();
+    return true;
+  }();
+}
+
 /// Those of the options, or of the environment, which a Unix socket does not look at.
 absl::StatusOr<Credentials> credentials_for(const std::string& target, const ConnectOptions& options) {
   if (options.credentials.has_value()) return *options.credentials;
@@ -149,6 +159,7 @@ absl::StatusOr<std::shared_ptr<Connection>> Connection::open(const std::string& 
   if (!credentials.ok()) return credentials.status();
   absl::StatusOr<ChannelSecurity> security = secure(target, *credentials);
   if (!security.ok()) return security.status();
+  keep_grpc();
   return std::shared_ptr<Connection>(new Connection(target, options, *std::move(security)));
 }
 

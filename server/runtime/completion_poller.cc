@@ -2,6 +2,7 @@
 
 #include <sys/prctl.h>
 
+#include <algorithm>
 #include <chrono>
 #include <iterator>
 #include <optional>
@@ -17,8 +18,16 @@ using Clock = std::chrono::steady_clock;
 // Most calls' kernels end within this time of their launch. A sleeping core takes longer to wake than they to
 // end.
 constexpr std::chrono::microseconds kSpin{300};
-// Short beside a kernel that outlasts kSpin, long enough to leave the core to others.
-constexpr std::chrono::microseconds kPause{20};
+// Work that outlasts kSpin is looked at after pauses, which grow with what it has taken: the longer that is,
+// the less it matters how late its end is noticed, and pauses of 5 us leave next to nothing of a core to
+// others.
+constexpr std::chrono::microseconds kMinPause{5};
+constexpr std::chrono::microseconds kMaxPause{20};
+constexpr int kPausesOfWork = 200;
+
+Clock::duration pause_after(Clock::duration waited) {
+  return std::clamp<Clock::duration>(waited / kPausesOfWork, kMinPause, kMaxPause);
+}
 
 /// Empty while the event has not been reached.
 std::optional<absl::Status> outcome(const CudaEvent& event, Device& device) {
@@ -70,7 +79,8 @@ void CompletionPoller::run() {
     }
     const std::size_t before = watched.size();
     collect(watched);
-    if (watched.size() == before && Clock::now() - last_news > kSpin) std::this_thread::sleep_for(kPause);
+    const Clock::duration waited = Clock::now() - last_news;
+    if (watched.size() == before && waited > kSpin) std::this_thread::sleep_for(pause_after(waited));
   }
 }
 

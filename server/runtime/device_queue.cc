@@ -42,7 +42,9 @@ absl::Status shutting_down() {
   return unavailable("DRAINING", "the server is shutting down; connect to another one", kRetryAfter);
 }
 
-std::size_t upper_half(std::size_t count) { return (count + 1) / 2; }
+void ask_for_sweep(Alarm* alarm) {
+  if (alarm != nullptr) alarm->ask(absl::Now() + DeviceQueue::kSweepInterval);
+}
 
 /// Whose worker this thread is.
 thread_local const DeviceQueue* worker_of = nullptr;
@@ -121,6 +123,7 @@ absl::Status DeviceQueue::enqueue(std::shared_ptr<Job> job, double cost) {
   Flow& flow = flow_of(*job);
   flow.waiting_cost += cost;
   flow.waiting.push_back({std::move(job), cost});
+  ask_for_sweep(alarm_);
   return absl::OkStatus();
 }
 
@@ -140,8 +143,9 @@ bool DeviceQueue::withdraw(const Job& job) {
   return true;
 }
 
-void DeviceQueue::sweep(absl::Time now) {
+bool DeviceQueue::sweep(absl::Time now) {
   std::vector<std::pair<std::shared_ptr<Job>, bool>> late;
+  bool any_left = false;
   {
     const std::lock_guard lock(mutex_);
     for (auto& [key, flow_of_key] : flows_) {
@@ -152,16 +156,13 @@ void DeviceQueue::sweep(absl::Time now) {
         late.emplace_back(std::move(waiting.job), flow.short_of_memory);
         return true;
       });
+      any_left = any_left || !flow.waiting.empty();
     }
     forget_idle_flows();
     forget_shortages();  // a client may have deleted buffers
   }
   for (const auto& [job, short_of_memory] : late) job->abandon(expired(short_of_memory));
-}
-
-void DeviceQueue::drain() {
-  const std::lock_guard lock(mutex_);
-  draining_ = true;
+  return any_left;
 }
 
 void DeviceQueue::fail(const absl::Status& why) {
@@ -230,7 +231,7 @@ bool DeviceQueue::may_start(const Flow& flow) const {
   if (flow.waiting.front().cost <= kLongSeconds) return true;
   const auto long_runs =
       std::count_if(runs_.begin(), runs_.end(), [](const Run& run) { return run.cost > kLongSeconds; });
-  return static_cast<std::size_t>(long_runs) < upper_half(device_.lanes().size());
+  return static_cast<std::size_t>(long_runs) < (device_.lanes().size() + 1) / 2;
 }
 
 std::map<DeviceQueue::FlowKey, DeviceQueue::Flow>::iterator DeviceQueue::next_flow() {
@@ -287,6 +288,7 @@ void DeviceQueue::start_next(std::map<FlowKey, Flow>::iterator found, std::uniqu
     flow.short_of_memory = frees == memory_frees_;
     flow.waiting_cost += waiting.cost;
     flow.waiting.push_front(std::move(waiting));
+    ask_for_sweep(alarm_);  // one that came meanwhile has not seen it
     wake_worker();
     return;
   }

@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/runtime/alarm.h"
 #include "server/runtime/cost_history.h"
 #include "server/runtime/job.h"
 
@@ -50,10 +51,18 @@ class DeviceQueue {
   absl::Status push(std::shared_ptr<Job> job, Starts starts = Starts::kWorker);
   /// Takes `job` out of the queue; false where it no longer waits. It is not abandoned.
   bool withdraw(const Job& job);
-  /// Abandons every waiting job whose deadline has passed, and looks again for memory for the others.
-  void sweep(absl::Time now);
+  /// Abandons every waiting job whose deadline has passed, and looks again for memory for the others; false
+  /// where there are no others.
+  bool sweep(absl::Time now);
+  /// Asks `alarm` for a sweep where a job has come to wait. Before the first push.
+  void sweep_by(Alarm& alarm) { alarm_ = &alarm; }
+  /// How late a deadline, or memory that others gave back, may be noticed.
+  static constexpr absl::Duration kSweepInterval = absl::Milliseconds(100);
   /// Refuses new jobs from now on.
-  void drain();
+  void drain() {
+    const std::lock_guard lock(mutex_);
+    draining_ = true;
+  }
   /// Abandons every waiting job with `why`, and refuses new ones: the device has failed.
   void fail(const absl::Status& why);
 
@@ -157,6 +166,7 @@ class DeviceQueue {
   void wake_worker();
 
   Device& device_;
+  Alarm* alarm_ = nullptr;
   CostHistory history_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;  // something waits, or a lane is free

@@ -283,7 +283,7 @@ absl::StatusOr<ServerLifecycle> ServerLifecycle::start(const Configuration& conf
 
 void ServerLifecycle::watch(absl::Duration interval, std::function<void(const std::string&)> deaf) {
   watchdog_ = std::make_unique<Watchdog>(listens_at_, Watchdog::Limits{.interval = interval, .tls = tls_},
-                                         std::move(deaf));
+                                         std::move(deaf), [calls = calls_] { return calls->begun(); });
 }
 
 absl::Status ServerLifecycle::announce(const Configuration& configuration,

@@ -37,19 +37,17 @@ Runtime::Runtime(const Configuration& settings, std::vector<DeviceSlot> device_s
       instance(new_instance()),
       telemetry(settings.principals.names()),
       devices(std::move(device_slots)),
-      sessions({settings.limits.max_sessions, settings.limits.max_buffers_per_session}),
+      sessions({settings.limits.max_sessions, settings.limits.max_buffers_per_session}, &alarm),
       decoded_images(
           MemoryBudget::create("limits:decoded_images_bytes", settings.limits.decoded_images_bytes)),
       decode_helper(std::move(helper)),
-      decoders(settings.decoding),
-      janitor_([this] { sweep(); }) {}
+      decoders(settings.decoding) {
+  for (DeviceSlot& slot : devices) slot.queue->sweep_by(alarm);
+  janitor_ = std::thread([this] { sweep(); });
+}
 
 Runtime::~Runtime() {
-  {
-    const std::lock_guard lock(janitor_mutex_);
-    stopping_ = true;
-  }
-  janitor_wake_.notify_one();
+  alarm.stop();
   janitor_.join();
 }
 
@@ -91,13 +89,17 @@ bool Runtime::healthy() const {
 
 void Runtime::sweep() {
   IdleTrim trim;
-  std::unique_lock lock(janitor_mutex_);
-  while (!janitor_wake_.wait_for(lock, kSweepInterval, [this] { return stopping_; })) {
+  do {
     const absl::Time now = absl::Now();
     sessions.expire(now);
-    for (DeviceSlot& slot : devices) slot.queue->sweep(now);
+    // Not sooner, or leases that end one shortly after the other would have a sweep each.
+    alarm.ask(std::max(sessions.next_due(), now + DeviceQueue::kSweepInterval));
+    for (DeviceSlot& slot : devices) {
+      if (slot.queue->sweep(now)) alarm.ask(now + DeviceQueue::kSweepInterval);
+    }
     if (trim.due(now, processor_time())) release_unused_host_memory();
-  }
+    alarm.ask(now + trim.next_look());
+  } while (alarm.wait());
 }
 
 }  // namespace cumulus::server

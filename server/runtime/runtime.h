@@ -1,14 +1,12 @@
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "server/runtime/alarm.h"
 #include "server/runtime/configuration.h"
 #include "server/runtime/decode/decode_queue.h"
 #include "server/runtime/decode/helper.h"
@@ -49,6 +47,7 @@ class Runtime {
   const std::string instance;  // new at every start
   Telemetry telemetry;         // before what may end calls
   Drain drain;
+  Alarm alarm;  // of what sweeps; before what asks for it
   // In this order: sessions give their buffers back before the devices that hold them go.
   std::vector<DeviceSlot> devices;
   SessionStore sessions;
@@ -57,15 +56,9 @@ class Runtime {
   DecodeQueue decoders;
 
  private:
-  /// How late a lease or a deadline may be noticed.
-  static constexpr std::chrono::milliseconds kSweepInterval{100};
-
   absl::StatusOr<DeviceSlot*> least_loaded(absl::Duration of_a_session);
   void sweep();
 
-  std::mutex janitor_mutex_;
-  std::condition_variable janitor_wake_;
-  bool stopping_ = false;
   std::thread janitor_;
 };
 

@@ -79,7 +79,7 @@ absl::StatusOr<SessionHandle> SessionStore::create_session(const NewSession& ses
       name, session.slot, session.ttl, MemoryBudget::create(name, session.quota_bytes), session.owner});
   entry.expire_time = absl::Now() + session.ttl;
   entry.due = entry.expire_time;
-  due_.emplace(entry.due, name);
+  add_due(entry.due, name);
   ++sessions_of_[session.owner.name];
   ++sessions_on_[session.slot];
   SessionHandle handle = entry.session;
@@ -112,7 +112,7 @@ void SessionStore::end_use(const SessionHandle& session) {
   if (owner.due <= owner.expire_time) return;
   due_.erase({owner.due, entry->first});
   owner.due = owner.expire_time;
-  due_.emplace(owner.due, entry->first);
+  add_due(owner.due, entry->first);
 }
 
 absl::Status SessionStore::delete_session(std::string_view name, const Principal& caller) {
@@ -190,7 +190,7 @@ absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, Ne
   buffer->session_bytes.set_kept(true);
   buffer->device_bytes.set_kept(true);
   owner.buffers.emplace(number, buffer);
-  if (buffer->expire_time != absl::InfiniteFuture()) due_.emplace(buffer->expire_time, buffer->name);
+  if (buffer->expire_time != absl::InfiniteFuture()) add_due(buffer->expire_time, buffer->name);
   return buffer;
 }
 
@@ -288,7 +288,7 @@ void SessionStore::expire_session(Entries::iterator entry, absl::Time now, std::
   }
   // It was renewed; a use renews it at its end.
   session.due = session.uses > 0 ? now + session.session->ttl : session.expire_time;
-  due_.emplace(entry->second.due, entry->first);
+  add_due(entry->second.due, entry->first);
 }
 
 void SessionStore::expire_buffer(Entry& entry, std::uint64_t number, absl::Time time, Dropped& dropped) {

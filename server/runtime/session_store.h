@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/runtime/alarm.h"
 #include "server/runtime/array_spec.h"
 #include "server/runtime/device.h"
 #include "server/runtime/device_queue.h"
@@ -96,7 +97,9 @@ struct SessionStoreLimits {
 /// Who holds what. Thread-safe; nothing in it waits for a device.
 class SessionStore {
  public:
-  explicit SessionStore(const SessionStoreLimits& limits) : limits_(limits) {}
+  /// `alarm`: is asked for the times at which something expires.
+  explicit SessionStore(const SessionStoreLimits& limits, Alarm* alarm = nullptr)
+      : limits_(limits), alarm_(alarm) {}
 
   struct NewSession {
     std::string id;
@@ -161,6 +164,11 @@ class SessionStore {
   /// Ends sessions whose lease is over and drops buffers whose time has come; takes time for these only, and
   /// lets others in between where they are many.
   void expire(absl::Time now);
+  /// When the next may do so; InfiniteFuture where none does.
+  absl::Time next_due() const {
+    const std::lock_guard lock(mutex_);
+    return due_.empty() ? absl::InfiniteFuture() : due_.begin()->first;
+  }
 
   /// A session as it is at the moment.
   struct View {
@@ -212,6 +220,10 @@ class SessionStore {
   static absl::Status unknown_session(std::string_view name);
   absl::Status missing_buffer(std::string_view name) const;
   void remember_end(const std::string& name, std::string_view reason);
+  void add_due(absl::Time time, const std::string& name) {
+    due_.emplace(time, name);
+    if (alarm_ != nullptr) alarm_->ask(time);
+  }
   /// Takes the session out; forget_due, without the lock, takes out what refers to its buffers.
   Entry remove(Entries::iterator entry);
   void forget_due(const Entry& removed);
@@ -231,6 +243,7 @@ class SessionStore {
   static bool is_idle(const std::shared_ptr<ResidentBuffer>& buffer);
 
   const SessionStoreLimits limits_;
+  Alarm* const alarm_;
   mutable std::mutex mutex_;
   std::condition_variable none_;
   Entries entries_;

@@ -1,5 +1,6 @@
 #include "server/runtime/lifecycle.h"
 
+#include <absl/time/clock.h>
 #include <gmock/gmock.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
@@ -9,6 +10,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <future>
@@ -20,6 +23,7 @@
 #include "cumulus/v1/transfer.grpc.pb.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/services/sessions_service.h"
+#include "tests/support/eventually.h"
 #include "tests/support/http2_frames.h"
 #include "tests/support/staged_device.h"
 #include "tests/support/status_details.h"
@@ -323,11 +327,63 @@ TEST_F(Lifecycle, TheWatchdogNoticesAServerThatTakesNoConnection) {
   const auto sockets = server::listen_at(address, address.port);
   ASSERT_TRUE(sockets.ok()) << sockets.status();
   std::promise<std::string> deaf;
-  server::Watchdog watchdog({address}, {.interval = absl::Milliseconds(50), .failures = 2},
-                            [&](const std::string& text) { deaf.set_value(text); });
+  server::Watchdog watchdog(
+      {address}, {.interval = absl::Milliseconds(50), .failures = 2},
+      [&](const std::string& text) { deaf.set_value(text); }, [] { return std::uint64_t{0}; });
   std::future<std::string> said = deaf.get_future();
   ASSERT_EQ(said.wait_for(std::chrono::seconds(10)), std::future_status::ready);
   EXPECT_EQ(said.get(), address.text);
+}
+
+/// Takes connections, answers each, and counts them.
+class AnsweringListener {
+ public:
+  AnsweringListener() : sockets_(server::listen_at(address_, address_.port).value()) {
+    thread_ = std::thread([this] {
+      while (!stopping_) {
+        pollfd entry{sockets_.front().number(), POLLIN, 0};
+        if (::poll(&entry, 1, 5) <= 0) continue;
+        const server::Descriptor taken(::accept(entry.fd, nullptr, nullptr));
+        (void)!::send(taken.number(), "x", 1, MSG_NOSIGNAL);
+        ++count_;
+      }
+    });
+  }
+  AnsweringListener(const AnsweringListener&) = delete;
+  AnsweringListener& operator=(const AnsweringListener&) = delete;
+  ~AnsweringListener() {
+    stopping_ = true;
+    thread_.join();
+  }
+
+  const server::ListenAddress& address() const { return address_; }
+  int count() const { return count_; }
+
+ private:
+  server::ListenAddress address_ = server::parse_listen_address("127.0.0.1:0").value();
+  const std::vector<server::Descriptor> sockets_;
+  std::atomic<bool> stopping_ = false;
+  std::atomic<int> count_ = 0;
+  std::thread thread_;
+};
+
+TEST_F(Lifecycle, TheWatchdogLooksLessOftenWhileNobodyCalls) {
+  const AnsweringListener listener;
+  const auto barks = [](const std::string& text) { ADD_FAILURE() << text; };
+  std::atomic<std::uint64_t> calls = 0;
+  constexpr absl::Duration kInterval = absl::Milliseconds(50);
+  const server::Watchdog watchdog({listener.address()}, {.interval = kInterval, .quiet_intervals = 20}, barks,
+                                  [&] { return calls.load(); });
+  absl::SleepFor(20 * kInterval);
+  EXPECT_LE(listener.count(), 8) << "at 1, 3, 7 and 15 intervals";
+  const int before = listener.count();
+  std::atomic<bool> called = false;
+  std::thread caller([&] {
+    for (; !called; absl::SleepFor(absl::Milliseconds(5))) ++calls;
+  });
+  EXPECT_TRUE(eventually([&] { return listener.count() >= before + 20; })) << "with calls at each interval";
+  called = true;
+  caller.join();
 }
 
 TEST(EndOfTheProcess, ComesInTimeWhateverRuns) {

@@ -91,6 +91,20 @@ TEST_F(SessionStoreTest, AnExpiredLeaseEndsTheSessionAndSaysSo) {
   EXPECT_NE(reason(store_.find_session(session->name, {}).status()).find("expired"), std::string::npos);
 }
 
+TEST_F(SessionStoreTest, AsksForALookWhenSomethingMayExpire) {
+  Alarm alarm;
+  SessionStore store({.max_sessions = 2, .max_buffers_per_session = 3}, &alarm);
+  EXPECT_EQ(store.next_due(), absl::InfiniteFuture());
+  const absl::Time before = absl::Now();
+  ASSERT_TRUE(store.create_session({kId, &slot_, absl::Milliseconds(20), 4096}).ok());
+  EXPECT_GE(store.next_due(), before + absl::Milliseconds(20));
+  ASSERT_TRUE(alarm.wait());
+  EXPECT_GE(absl::Now(), before + absl::Milliseconds(20));
+  store.expire(absl::Now());
+  EXPECT_EQ(store.session_count(), 0U);
+  EXPECT_EQ(store.next_due(), absl::InfiniteFuture());
+}
+
 TEST_F(SessionStoreTest, ForgetsTheOldestOfManyEnds) {
   constexpr int kSessions = 5000;
   for (int i = 0; i < kSessions; ++i) {

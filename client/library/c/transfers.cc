@@ -1,5 +1,4 @@
 #include <absl/time/time.h>
-#include <grpc/grpc.h>
 
 #include <atomic>
 #include <chrono>
@@ -54,15 +53,6 @@ Outcome check_size(const Options& options, const char* begin_with) {
                              " bytes; begin with ", begin_with, " of its header"));
 }
 
-/// gRPC is begun once and stays: a client that opens and closes channels would else end and begin it each
-/// time, with its threads.
-void keep_grpc() {
-  [[maybe_unused]] static const bool kBegun = [] {
-    grpc_init();
-    return true;
-  }();
-}
-
 Outcome open_channel(const cumulus_channel_options& options, cumulus_channel** channel) {
   if (Outcome checked = check_size(options, "CUMULUS_CHANNEL_OPTIONS"); !checked.ok()) return checked;
   if (!positive(options.connect_timeout_seconds))
@@ -71,7 +61,6 @@ Outcome open_channel(const cumulus_channel_options& options, cumulus_channel** c
     return refuse("options.dead_after_seconds", "has to be finite and more than 0");
   if (text_of(options.address).empty())
     return refuse("options.address", "names no server; give HOST:PORT or unix:PATH");
-  keep_grpc();
   const std::string socket = text_of(options.shared_memory_socket);
   ConnectOptions connect;
   connect.connect_timeout = absl::Seconds(options.connect_timeout_seconds);

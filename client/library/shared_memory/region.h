@@ -32,6 +32,12 @@ class SharedRegion {
   std::span<std::byte> slot(std::uint32_t index) const {
     return memory_.subspan(index * kSharedSlotBytes, kSharedSlotBytes);
   }
+  /// The first `bytes` of it, to be written to, by one thread at a time.
+  std::span<std::byte> slot_to_write(std::uint32_t index, std::size_t bytes) const {
+    const std::span<std::byte> part = slot(index).first(bytes);
+    mapped_.prepare(index, part);
+    return part;
+  }
   int socket() const { return socket_; }
   /// Of an array's region: an upload of it copies nothing, and then nobody writes to it any more.
   bool becomes_the_servers() const { return becomes_the_servers_; }
@@ -59,6 +65,7 @@ class SharedRegion {
   std::string id_;
   std::size_t bytes_ = 0;
   std::span<std::byte> memory_;
+  mutable MappedSlots mapped_;  // of what this process does, not of what is in it
 };
 
 }  // namespace cumulus

@@ -47,7 +47,7 @@ class SlotFiller {
       const std::optional<std::uint32_t> slot = take_slot();
       if (!slot.has_value()) return over_before();
       const std::size_t size = std::min(kSharedSlotBytes, part.end - offset);
-      copy(offset, call_.region().slot(*slot).first(size));
+      copy(offset, call_.region().slot_to_write(*slot, size));
       if (!call_.wait_until_begun() || !call_.send(SharedMemoryMessage::kFilled, *slot, offset, size))
         return over_before();
       parts.report(index, offset + size - part.begin);

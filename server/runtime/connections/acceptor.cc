@@ -62,6 +62,16 @@ std::string peer_of(int connection) {
   return concat("ipv6:%5B", text, "%5D:", ntohs(v6.sin6_port));
 }
 
+/// Whether there is anything to read at one of `entries` before `end`.
+bool poll_until(std::vector<pollfd>& entries, absl::Time end) {
+  int milliseconds = -1;
+  if (end != absl::InfiniteFuture()) {
+    const absl::Duration left = absl::Ceil(end - absl::Now(), absl::Milliseconds(1));
+    milliseconds = static_cast<int>(std::max<std::int64_t>(0, absl::ToInt64Milliseconds(left)));
+  }
+  return ::poll(entries.data(), entries.size(), milliseconds) > 0;
+}
+
 /// 0: it is no open socket.
 ino_t inode_of(int descriptor) {
   struct stat status {};
@@ -188,22 +198,31 @@ Acceptor::~Acceptor() {
 }
 
 void Acceptor::run() {
-  constexpr int kCheckMilliseconds = 500;
+  // Connections that were there at many looks are looked at less often.
+  constexpr absl::Duration kFirstCheck = absl::Milliseconds(500);
+  constexpr absl::Duration kLastCheck = absl::Seconds(2);
   std::vector<pollfd> entries;
   for (const Descriptor& listener : listeners_) entries.push_back({listener.number(), POLLIN, 0});
   entries.push_back({wake_.number(), POLLIN, 0});
-  absl::Time next_check = absl::Now();
+  absl::Duration interval = kFirstCheck;
+  absl::Time next_check = absl::InfiniteFuture();
   while (true) {
-    (void)::poll(entries.data(), entries.size(), kCheckMilliseconds);
+    const bool any = poll_until(entries, next_check);
     if (entries.back().revents != 0) return;
     for (const pollfd& entry : entries) {
       if (entry.revents != 0) accept_some(entry.fd);
     }
     const absl::Time now = absl::Now();
+    if (any) {
+      interval = kFirstCheck;
+      next_check = std::min(next_check, now + interval);
+    }
     if (now < next_check) continue;
-    next_check = now + absl::Milliseconds(kCheckMilliseconds);
     remove_closed();
-    close_stalled(now);
+    const absl::Time next_stalled = close_stalled(now);
+    interval = std::min(2 * interval, kLastCheck);
+    next_check = clients_.empty() ? absl::InfiniteFuture()
+                                  : std::clamp(next_stalled, now + kFirstCheck, now + interval);
     std::size_t connections = 0;
     for (const auto& [client, own] : clients_) connections += own.size();
     calls_->count_connections(connections);
@@ -280,16 +299,19 @@ void Acceptor::forget(const Connection& connection) const {
   if (connection.peer != kUnixPeer) calls_->forget(connection.peer);  // or others of that name may be there
 }
 
-void Acceptor::close_stalled(absl::Time now) {
+absl::Time Acceptor::close_stalled(absl::Time now) {
+  absl::Time next = now + limits_.half_message;
   for (const auto& [client, connections] : clients_) {
     for (const Connection& connection : connections) {
       const absl::Time idle = std::max(connection.accepted, calls_->idle_since(connection.peer));
+      next = std::min(next, idle + limits_.half_message);
       if (now - idle <= limits_.half_message || inode_of(connection.number) != connection.inode) continue;
       spdlog::info("{}: no whole message for {} (half_message); its connection is closed", connection.peer,
                    absl::FormatDuration(limits_.half_message));
       ::shutdown(connection.number, SHUT_RDWR);
     }
   }
+  return next;
 }
 
 void Acceptor::remove_closed() {

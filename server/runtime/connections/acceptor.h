@@ -54,8 +54,9 @@ class Acceptor {
   /// Of those that have never sent a byte the oldest.
   void close_silent(std::size_t at_most, const std::function<bool(const std::string&)>& of_client);
   void forget(const Connection& connection) const;
-  /// Behind Unix sockets only while none of their calls runs: gRPC does not say whose a call is.
-  void close_stalled(absl::Time now);
+  /// Behind Unix sockets only while none of their calls runs: gRPC does not say whose a call is. When the
+  /// next may have stalled.
+  absl::Time close_stalled(absl::Time now);
   void remove_closed();
 
   const std::vector<Descriptor> listeners_;

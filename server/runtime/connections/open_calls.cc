@@ -65,6 +65,7 @@ std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface> make_call
 void OpenCalls::begin(const std::string& peer, bool awaited) {
   const std::lock_guard lock(mutex_);
   ++peers_[peer].calls;
+  ++begun_;
   if (awaited) ++awaited_;
 }
 

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -32,6 +33,8 @@ class OpenCalls {
   /// Of all peers, as the acceptor last counted them.
   void count_connections(std::size_t count) { connections_ = count; }
   std::size_t connections() const { return connections_; }
+  /// All calls that have begun so far.
+  std::uint64_t begun() const { return begun_; }
   /// Waits until no awaited call runs, or until `limit` is over.
   void wait_for_none(absl::Duration limit);
 
@@ -46,6 +49,7 @@ class OpenCalls {
   std::condition_variable none_awaited_;
   std::map<std::string, Peer> peers_;
   std::size_t awaited_ = 0;
+  std::atomic<std::uint64_t> begun_ = 0;
   std::atomic<std::size_t> connections_ = 0;
 };
 

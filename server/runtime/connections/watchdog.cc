@@ -95,8 +95,12 @@ bool answers(const ListenAddress& address, absl::Duration limit, bool tls) {
 }
 
 Watchdog::Watchdog(std::vector<ListenAddress> addresses, const Limits& limits,
-                   std::function<void(const std::string&)> deaf)
-    : addresses_(std::move(addresses)), limits_(limits), deaf_(std::move(deaf)), thread_([this] { run(); }) {}
+                   std::function<void(const std::string&)> deaf, std::function<std::uint64_t()> calls)
+    : addresses_(std::move(addresses)),
+      limits_(limits),
+      deaf_(std::move(deaf)),
+      calls_(std::move(calls)),
+      thread_([this] { run(); }) {}
 
 Watchdog::~Watchdog() {
   {
@@ -107,18 +111,24 @@ Watchdog::~Watchdog() {
   thread_.join();
 }
 
-bool Watchdog::sleep() {
+bool Watchdog::sleep(absl::Duration time) {
   std::unique_lock lock(mutex_);
-  return !wake_.wait_for(lock, absl::ToChronoNanoseconds(limits_.interval), [this] { return stopping_; });
+  return !wake_.wait_for(lock, absl::ToChronoNanoseconds(time), [this] { return stopping_; });
 }
 
 void Watchdog::run() {
   std::vector<int> failures(addresses_.size(), 0);
-  while (sleep()) {
+  absl::Duration pause = limits_.interval;
+  std::uint64_t calls = calls_();
+  while (sleep(pause)) {
+    bool quiet = calls == calls_();
+    calls = calls_();
     for (std::size_t i = 0; i < addresses_.size(); ++i) {
       failures[i] = answers(addresses_[i], limits_.interval, limits_.tls) ? 0 : failures[i] + 1;
       if (failures[i] == limits_.failures) return deaf_(addresses_[i].text);
+      quiet = quiet && failures[i] == 0;
     }
+    pause = quiet ? std::min(2 * pause, limits_.quiet_intervals * limits_.interval) : limits_.interval;
   }
 }
 

@@ -59,6 +59,7 @@ void Reloader::reload_all() {
 
 void Reloader::run() {
   std::unique_lock lock(mutex_);
+  if (subjects_.empty()) return;
   while (!wake_.wait_for(lock, absl::ToChronoNanoseconds(interval_), [this] { return stopping_; })) {
     for (Subject& subject : subjects_) {
       if (subject.files.changed()) reload(subject);

@@ -96,7 +96,7 @@ void HttpServer::run() {
       const short wanted = connection.wants_to_write() ? POLLOUT : POLLIN;
       entries.push_back({connection.socket.number(), wanted, 0});
     }
-    (void)::poll(entries.data(), entries.size(), kCheckMilliseconds);
+    (void)::poll(entries.data(), entries.size(), connections_.empty() ? -1 : kCheckMilliseconds);
     if (entries.front().revents != 0) return;
     // Before new ones come, which have no entry yet.
     const absl::Time now = absl::Now();

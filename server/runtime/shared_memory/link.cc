@@ -47,12 +47,12 @@ std::optional<std::size_t> whole_granules(std::uint64_t bytes) {
 SharedLink::SharedLink(Descriptor socket, RegionShares::Share share)
     : socket_(std::move(socket)), share_(std::move(share)) {}
 
-std::string SharedLink::open(RegionShares& shares, Runtime& runtime) {
+std::string SharedLink::open(RegionShares& shares, SpareRing& spare, Runtime& runtime) {
   limit_wait(socket_.number(), kSecondsToAsk);
   SharedMemoryMessage message;
   if (!receive(socket_.number(), message)) return {};
   limit_wait(socket_.number(), 0);
-  absl::StatusOr<std::shared_ptr<SharedRegion>> region = make_region(message, shares, runtime);
+  absl::StatusOr<std::shared_ptr<SharedRegion>> region = make_region(message, shares, spare, runtime);
   if (!region.ok()) {
     refuse(to_std_view(region.status().message()));
     return {};
@@ -63,7 +63,7 @@ std::string SharedLink::open(RegionShares& shares, Runtime& runtime) {
 }
 
 absl::StatusOr<std::shared_ptr<SharedRegion>> SharedLink::make_region(const SharedMemoryMessage& want,
-                                                                      RegionShares& shares,
+                                                                      RegionShares& shares, SpareRing& spare,
                                                                       Runtime& runtime) {
   using Kind = SharedRegion::Kind;
   if (want.kind == SharedMemoryMessage::kDevice && want.bytes > 0)
@@ -77,6 +77,10 @@ absl::StatusOr<std::shared_ptr<SharedRegion>> SharedLink::make_region(const Shar
   }
   const std::size_t bytes = ring ? kSharedSlots * kSharedSlotBytes : want.bytes;
   if (const absl::Status room = shares.set_bytes(share_, bytes); !room.ok()) return room;
+  if (std::shared_ptr<SharedRegion> kept = ring ? spare.take() : nullptr; kept != nullptr) {
+    kept->count_in(std::move(share_));
+    return kept;
+  }
   return SharedRegion::create(ring ? Kind::kRing : Kind::kArray, bytes, runtime.devices, std::move(share_));
 }
 

@@ -17,6 +17,7 @@
 #include "server/runtime/runtime.h"
 #include "server/runtime/shared_memory/region.h"
 #include "server/runtime/shared_memory/region_shares.h"
+#include "server/runtime/shared_memory/spare_ring.h"
 
 namespace cumulus::server {
 
@@ -39,7 +40,7 @@ class SharedLink {
 
   /// Makes the region that the client asks for, and says its id; empty where it asks for none, or none can be
   /// had, which it is then answered. Blocks until it asks, for some seconds at most.
-  std::string open(RegionShares& shares, Runtime& runtime);
+  std::string open(RegionShares& shares, SpareRing& spare, Runtime& runtime);
   /// Takes what the client says until it hangs up, or this end does.
   void serve();
   const Descriptor& socket() const { return socket_; }
@@ -63,7 +64,8 @@ class SharedLink {
  private:
   /// The region that the client's first message asks for.
   absl::StatusOr<std::shared_ptr<SharedRegion>> make_region(const SharedMemoryMessage& want,
-                                                            RegionShares& shares, Runtime& runtime);
+                                                            RegionShares& shares, SpareRing& spare,
+                                                            Runtime& runtime);
   absl::StatusOr<std::shared_ptr<SharedRegion>> make_device_region(const SharedMemoryMessage& want,
                                                                    RegionShares& shares, Runtime& runtime);
   bool send_region(const SharedRegion& region);

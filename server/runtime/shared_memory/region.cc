@@ -104,6 +104,12 @@ std::span<std::byte> SharedRegion::slot(std::uint32_t index) const {
   return memory_.subspan(index * kSharedSlotBytes, kSharedSlotBytes);
 }
 
+std::span<std::byte> SharedRegion::slot_to_write(std::uint32_t index, std::size_t bytes) {
+  const std::span<std::byte> part = slot(index).first(bytes);
+  if (registration_ == nullptr) mapped_.prepare(index, part);  // which has mapped all of it
+  return part;
+}
+
 absl::Status SharedRegion::use_in(const Session& session) {
   if (session.slot->device.get() != device_) {
     return no_answer("REGION_ELSEWHERE",

@@ -8,9 +8,11 @@
 #include <mutex>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/core/memory.h"
+#include "proto/shared_memory.h"
 #include "server/runtime/descriptor.h"
 #include "server/runtime/session_store.h"
 #include "server/runtime/shared_memory/region_shares.h"
@@ -44,6 +46,10 @@ class SharedRegion {
   /// Where it is mapped; empty where it is not.
   std::span<std::byte> memory() const { return memory_; }
   std::span<std::byte> slot(std::uint32_t index) const;
+  /// The first `bytes` of it, to be written to, by one thread at a time.
+  std::span<std::byte> slot_to_write(std::uint32_t index, std::size_t bytes);
+  /// That `share` lasts as long as the region, which has been made without one. Before others see it.
+  void count_in(RegionShares::Share share) { share_ = std::move(share); }
 
   /// Of kind kDevice: for an array of the session, whose quota has its bytes from now on, unless another's
   /// has them already. FAILED_PRECONDITION (REGION_ELSEWHERE) where the session's device is another one.
@@ -68,12 +74,13 @@ class SharedRegion {
   absl::Status map();
 
   const Kind kind_;
-  const RegionShares::Share share_;
+  RegionShares::Share share_;
   const Descriptor file_;
   const std::size_t bytes_;
   const std::string id_;
   std::span<std::byte> memory_;
   std::shared_ptr<const void> registration_;
+  MappedSlots mapped_;
   // Of kind kDevice.
   Device* device_ = nullptr;
   Reservation device_bytes_;  // declared before the memory, so that it goes first and its count after

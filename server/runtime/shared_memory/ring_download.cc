@@ -28,7 +28,7 @@ absl::Status RingDownload::take_doorbell(const SharedMemoryMessage& message) {
   }
   const std::size_t offset = next_;
   const std::span<std::byte> data =
-      region().slot(message.slot).first(std::min(kSharedSlotBytes, end_of_range - offset));
+      region().slot_to_write(message.slot, std::min(kSharedSlotBytes, end_of_range - offset));
   next_ += data.size();
   device.copy_out(range().buffer->memory, offset, data,
                   [self = shared_from_this(), this, slot = message.slot, offset,

@@ -136,12 +136,13 @@ SharedMemorySocket::SharedMemorySocket(Runtime& runtime, std::string address, De
       listener_(std::move(listener)),
       group_(group),
       shares_(std::make_shared<RegionShares>(runtime.configuration.shared_memory)),
+      spare_(runtime.devices, runtime.configuration.shared_memory),
       wake_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       thread_([this] { run(); }) {}
 
 SharedMemorySocket::~SharedMemorySocket() {
-  const std::uint64_t one = 1;
-  (void)!::write(wake_.number(), &one, sizeof(one));
+  stopping_ = true;
+  wake();
   thread_.join();
   withdraw();
   {
@@ -168,12 +169,19 @@ absl::StatusOr<std::shared_ptr<SharedLink>> SharedMemorySocket::find(const std::
   return link;
 }
 
+void SharedMemorySocket::wake() const {
+  const std::uint64_t one = 1;
+  (void)!::write(wake_.number(), &one, sizeof(one));
+}
+
 void SharedMemorySocket::run() {
-  constexpr int kJoinMilliseconds = 500;
   std::array<pollfd, 2> entries{pollfd{listener_.number(), POLLIN, 0}, pollfd{wake_.number(), POLLIN, 0}};
   while (true) {
-    (void)::poll(entries.data(), entries.size(), kJoinMilliseconds);
-    if (entries[1].revents != 0) return;
+    spare_.fill();
+    (void)::poll(entries.data(), entries.size(), -1);
+    std::uint64_t times = 0;
+    if (entries[1].revents != 0) (void)!::read(wake_.number(), &times, sizeof(times));
+    if (stopping_) return;
     if (entries[0].revents != 0) accept_one();
     join_done();
   }
@@ -212,7 +220,8 @@ void SharedMemorySocket::accept_one() {
 }
 
 void SharedMemorySocket::serve(Worker& worker) {
-  const std::string id = worker.link->open(*shares_, runtime_);
+  const std::string id = worker.link->open(*shares_, spare_, runtime_);
+  wake();  // it may have taken the spare ring
   if (!id.empty()) {
     {
       const std::lock_guard lock(mutex_);
@@ -221,9 +230,12 @@ void SharedMemorySocket::serve(Worker& worker) {
     worker.link->serve();
   }
   worker.link->close();
-  const std::lock_guard lock(mutex_);
-  links_.erase(id);
-  worker.done = true;
+  {
+    const std::lock_guard lock(mutex_);
+    links_.erase(id);
+    worker.done = true;  // and is joined from now on
+  }
+  wake();
 }
 
 void SharedMemorySocket::join_done() {

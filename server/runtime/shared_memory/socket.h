@@ -3,6 +3,7 @@
 #include <absl/status/statusor.h>
 #include <sys/types.h>
 
+#include <atomic>
 #include <list>
 #include <map>
 #include <memory>
@@ -51,6 +52,8 @@ class SharedMemorySocket {
 
   SharedMemorySocket(Runtime& runtime, std::string address, Descriptor listener, std::optional<gid_t> group);
   void run();
+  /// So that the thread looks what there is to do.
+  void wake() const;
   void accept_one();
   void serve(Worker& worker);
   void join_done();
@@ -60,11 +63,13 @@ class SharedMemorySocket {
   const Descriptor listener_;
   const std::optional<gid_t> group_;
   const std::shared_ptr<RegionShares> shares_;
+  SpareRing spare_;
   const Descriptor wake_;
   std::mutex mutex_;  // of what follows
   std::list<Worker> workers_;
   std::map<std::string, std::shared_ptr<SharedLink>> links_;  // by their regions' ids
-  std::thread thread_;                                        // last, as it uses the others
+  std::atomic<bool> stopping_ = false;
+  std::thread thread_;  // last, as it uses the others
 };
 
 }  // namespace cumulus::server

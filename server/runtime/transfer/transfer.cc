@@ -145,11 +145,14 @@ TransferWatch::~TransferWatch() {
 void TransferWatch::add(std::weak_ptr<Transfer> transfer) {
   const std::lock_guard lock(mutex_);
   transfers_.push_back(std::move(transfer));
+  if (transfers_.size() == 1) wake_.notify_one();
 }
 
 void TransferWatch::run() {
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, absl::ToChronoNanoseconds(interval_), [this] { return stopping_; })) {
+  while (true) {
+    wake_.wait(lock, [this] { return stopping_ || !transfers_.empty(); });
+    if (wake_.wait_for(lock, absl::ToChronoNanoseconds(interval_), [this] { return stopping_; })) return;
     std::vector<std::shared_ptr<Transfer>> alive;
     transfers_.remove_if([&](const std::weak_ptr<Transfer>& transfer) {
       std::shared_ptr<Transfer> held = transfer.lock();
