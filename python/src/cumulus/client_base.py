@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar, Union, cast
@@ -230,6 +231,10 @@ class ClientBase(OperationBase):
             MemoryError: there is no room for an ordinary one.
         """
         extents, kind = allocated(shape, dtype)
+        nbytes = math.prod(extents) * kind.itemsize
+        memory = self.connection.c_channel.allocate(nbytes) if self.connection.shared_memory.socket and nbytes > 0 else None
+        if memory is not None:
+            return np.asarray(memory).view(kind).reshape(extents)
         shared = self.connection.shared_memory.allocate(extents, kind)
         return np.empty(extents, kind) if shared is None else shared
 
