@@ -62,7 +62,7 @@ def as_array(value: Any, field: str, dtypes: Sequence[str] = DTYPES, extents: Op
     What is contiguous, little-endian and in host memory is not copied. bool counts as uint8. InvalidArgument, with `field`,
     otherwise.
     """
-    array = imported(value, field)
+    array = value if type(value) is np.ndarray else imported(value, field)
     if array.dtype == np.bool_:
         array = array.view(np.uint8)
     check_array(array, field, dtypes, extents)

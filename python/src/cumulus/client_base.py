@@ -6,7 +6,7 @@ import contextlib
 import math
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar, Union, cast
 
 import numpy as np
 
@@ -129,7 +129,7 @@ class ClientBase(OperationBase):
         """What `attempt` answers, which is given the seconds that are left. Where sessions are made again it is repeated
         when the session is lost, for as long as an outage may last."""
         deadline = self.connection.deadline(timeout, allowance)
-        outage = Outage(deadline, self._max_outage)
+        outage: Optional[Outage] = None
         while True:
             session = self._session
             try:
@@ -138,24 +138,14 @@ class ClientBase(OperationBase):
                 self._forget(error, session)
                 if not self.recreate or self.connection.closed:
                     raise
+                outage = outage or Outage(deadline, self._max_outage)
                 outage.wait_after(error)
 
-    @contextlib.contextmanager
-    def progress_of(self, size: int, what: str) -> Iterator[Optional[Progress]]:
+    def progress_of(self, size: int, what: str) -> ContextManager[Optional[Progress]]:
         """What to call as a transfer of `size` bytes goes on."""
         if callable(self._progress):
-            yield self._progress
-            return
-        if not self._progress or size < 16 << 20:
-            yield None
-            return
-        try:
-            from tqdm.auto import tqdm
-        except ImportError:
-            yield None
-            return
-        with tqdm(total=size, unit="B", unit_scale=True, unit_divisor=1024, desc=what, leave=False) as bar:
-            yield lambda done, total: bar.update(done - bar.n)
+            return contextlib.nullcontext(self._progress)
+        return _bar(size, what) if self._progress and size >= 16 << 20 else contextlib.nullcontext(None)
 
     # Arrays on the server.
 
@@ -244,3 +234,15 @@ class ClientBase(OperationBase):
         spec = transfer.spec_of_write(session.name, data, options)
         return transfer.upload(self.connection, spec, bytes_of(data), timeout=timeout, progress=progress,
                                checksum=self.recreate)
+
+
+@contextlib.contextmanager
+def _bar(size: int, what: str) -> Iterator[Optional[Progress]]:
+    """tqdm's, where it is installed."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        yield None
+        return
+    with tqdm(total=size, unit="B", unit_scale=True, unit_divisor=1024, desc=what, leave=False) as bar:
+        yield lambda done, total: bar.update(done - bar.n)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import os
 import threading
 import weakref
@@ -76,8 +77,7 @@ class Channel:
         if opened is None:
             return None
         start = opened.library.cumulus_channel_start_upload
-        transfer = Transfer(opened, memory, lambda handle, status: start(
-            opened.handle, _named(session), array, options, handle, status), reads=True)
+        transfer = Transfer(opened, memory, start, (_named(session), array, options), reads=True)
         self._track(transfer)
         return transfer
 
@@ -89,8 +89,7 @@ class Channel:
             return None
         destination = binding.Destination(name.encode(), memory.ctypes.data, memory.size)
         start = opened.library.cumulus_channel_start_download
-        transfer = Transfer(opened, memory, lambda handle, status: start(
-            opened.handle, _named(session), destination, options, handle, status))
+        transfer = Transfer(opened, memory, start, (_named(session), destination, options))
         self._track(transfer)
         return transfer
 
@@ -137,6 +136,7 @@ class Channel:
             begun.settle()
 
 
+@functools.lru_cache(maxsize=16)
 def _named(session: Tuple[str, str]) -> binding.SessionName:
     return binding.SessionName(session[0].encode(), session[1].encode())
 
@@ -234,17 +234,19 @@ class Call:
 class Transfer:
     """One transfer, under way. It holds the memory, and its end waits until the library is done with that, however it comes."""
 
-    def __init__(self, opened: _Open, memory: NDArray, start: Callable[[Any, Any], int], *, reads: bool = False) -> None:
+    def __init__(self, opened: _Open, memory: NDArray, start: Callable[..., int], arguments: Tuple[Any, ...], *,
+                 reads: bool = False) -> None:
         self._opened = opened
         self._reads = reads
         self._cancelled = False
         self._memory = memory
         self._done = False
         self._handle = ctypes.c_void_p()
-        code = start(ctypes.byref(self._handle), None)  # from here on __del__ ends it
+        code = start(opened.handle, *arguments, ctypes.byref(self._handle), None)  # from here on __del__ ends it
         if code != 0:
             status = Status(opened.library)
-            raise status.error(start(ctypes.byref(self._handle), status.handle), opened.address, "transfer")
+            code = start(opened.handle, *arguments, ctypes.byref(self._handle), status.handle)
+            raise status.error(code, opened.address, "transfer")
 
     def is_here(self) -> bool:
         """As `_Open.is_here`."""
