@@ -178,8 +178,9 @@ int main(int argc, char** argv) {
                "cumulus_transfer_bench"};
   cumulus::bench::Where where;
   cumulus::bench::add_backend_option(app, where.backend);
-  app.add_option("--server", where.daemon,
-                 "HOST:PORT or unix:PATH of a cumulusd, for the rows without TLS; without, a server of this process");
+  app.add_option(
+      "--server", where.daemon,
+      "HOST:PORT or unix:PATH of a cumulusd, for the rows without TLS; without, a server of this process");
   cumulus::bench::TransferArguments arguments;
   return cumulus::bench::run_program(app, argc, argv, arguments,
                                      [&] { return cumulus::bench::measure(arguments, where); });

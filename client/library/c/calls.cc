@@ -57,10 +57,11 @@ Outcome start_call(const cumulus_channel& channel, const cumulus_session_name* s
   options.timeout = absl::Seconds(request.timeout_seconds);
   options.cancellation = made->cancellation;
   const grpc::Slice message(request.message, request.message_size);
-  channel.connection->call(
-      request.method, grpc::ByteBuffer(&message, 1), options,
-      session == nullptr ? CallContext() : context_of(*session),
-      [answer = made->answer](absl::StatusOr<grpc::ByteBuffer> answered) { answer->take(std::move(answered)); });
+  channel.connection->call(request.method, grpc::ByteBuffer(&message, 1), options,
+                           session == nullptr ? CallContext() : context_of(*session),
+                           [answer = made->answer](absl::StatusOr<grpc::ByteBuffer> answered) {
+                             answer->take(std::move(answered));
+                           });
   *call = made.release();
   return absl::OkStatus();
 }

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import math
+import os
 import threading
 import time
+import weakref
 from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar, Union, cast
 
 import numpy as np
@@ -48,7 +51,9 @@ class ClientBase(OperationBase):
         self._lock = threading.Lock()
         self._session: Optional[Session] = None
         self._local = threading.local()
+        self._process = os.getpid()
         self._take_capabilities()
+        _open_clients.add(self)
 
     @property
     def whole(self) -> "Client":
@@ -79,13 +84,24 @@ class ClientBase(OperationBase):
 
     def close(self) -> None:
         """Deletes what the client keeps on the server, and ends a private server."""
-        with self._lock:
-            session, self._session = self._session, None
-        if session is not None and not session.lost:
-            session.close()
+        self._end_session()
         self.connection.close()
         if self._daemon is not None:
             self._daemon.stop()
+
+    def _end_session(self, patience: float = -1.0) -> None:
+        """`patience`: seconds to wait for whoever makes one just now; negative: as long as it takes."""
+        if not self._lock.acquire(timeout=patience):
+            return
+        session, self._session = self._session, None
+        self._lock.release()
+        if session is not None and not session.lost:
+            session.close()
+
+    def _end_with_process(self) -> None:
+        """Of a client that nobody has closed: else its session, of which a server has so many for each client, stays until its lease ends."""
+        if self._process == os.getpid() and self._daemon is None:  # a private server ends itself
+            self._end_session(1.0)
 
     @property
     def session(self) -> Session:
@@ -234,6 +250,15 @@ class ClientBase(OperationBase):
         spec = transfer.spec_of_write(session.name, data, options)
         return transfer.upload(self.connection, spec, bytes_of(data), timeout=timeout, progress=progress,
                                checksum=self.recreate)
+
+
+_open_clients: "weakref.WeakSet[ClientBase]" = weakref.WeakSet()
+
+
+@atexit.register
+def _end_sessions() -> None:
+    for client in list(_open_clients):
+        client._end_with_process()
 
 
 @contextlib.contextmanager
