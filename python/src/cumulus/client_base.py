@@ -102,6 +102,7 @@ class ClientBase(OperationBase):
         """Of a client that nobody has closed: else its session, of which a server has so many for each client, stays until its lease ends."""
         if self._process == os.getpid() and self._daemon is None:  # a private server ends itself
             self._end_session(1.0)
+            self.connection.close()  # threads that go on make no other
 
     @property
     def session(self) -> Session:
