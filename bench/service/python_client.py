@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """The Python client beside the C++ one, on one server, in turns: transfers, and calls on data in the server's memory.
 
-    PYTHONPATH=python/src bench/service/python_client.py CUMULUS CUMULUSD [--size 2048] [--repeat 5] [--rounds 5] [--json FILE]
+    PYTHONPATH=python/src bench/service/python_client.py CUMULUS CUMULUSD [--library LIBCUMULUS] [--size 2048] [--repeat 5] [--rounds 5]
+        [--json FILE]
 
-CUMULUS is the command line, whose `bench` measures the C++ client. Each round runs both; the medians are compared.
+CUMULUS is the command line, whose `bench` measures the C++ client. LIBCUMULUS is the client library for C: the client in Python is then
+measured without it and with it. Each round runs all; the medians are compared.
 """
 
 import argparse
 import json
+import os
 import statistics
 import subprocess
 import time
@@ -65,10 +68,33 @@ def python(client, size, repeat):
             "beyond_computing_us": statistics.median(beyond) * 1e6}
 
 
+def connect(address, library):
+    os.environ["CUMULUS_C_LIBRARY"] = library
+    client = cumulus.connect(address)
+    for _ in range(20):  # from the sixteenth on, calls are the library's
+        client.session.renew()
+    return client
+
+
+def measure(options, address):
+    """The medians of each way, by name."""
+    ways = {"Python": connect(address, "")}
+    if options.library:
+        ways["Python with the library"] = connect(address, options.library)
+    rounds = []
+    for _ in range(options.rounds):
+        rounds.append({way: python(client, options.size, options.repeat) for way, client in ways.items()})
+        rounds[-1]["C++"] = cpp(options.cumulus, address, options.size, options.repeat)
+    for client in ways.values():
+        client.close()
+    return {way: {name: statistics.median(each[way][name] for each in rounds) for name in rounds[0][way]} for way in rounds[0]}
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("cumulus")
     parser.add_argument("cumulusd")
+    parser.add_argument("--library", default="")
     parser.add_argument("--size", type=int, default=2048)
     parser.add_argument("--repeat", type=int, default=5, help="calls of each kind in a round")
     parser.add_argument("--rounds", type=int, default=5)
@@ -76,22 +102,17 @@ def main():
     options = parser.parse_args()
     daemon, address = serve(options.cumulusd)
     try:
-        rounds = []
-        with cumulus.connect(address) as client:
-            for _ in range(options.rounds):
-                rounds.append((python(client, options.size, options.repeat),
-                               cpp(options.cumulus, address, options.size, options.repeat)))
+        middles = measure(options, address)
     finally:
         daemon.terminate()
         daemon.wait()
-    middles = {name: [statistics.median(side[name] for side in sides) for sides in zip(*rounds)] for name in rounds[0][0]}
-    print(f"{'':24}{'Python':>10}{'C++':>10}{'ratio':>8}")
-    for name, (ours, theirs) in middles.items():
-        print(f"{name:24}{ours:10.2f}{theirs:10.2f}{ours / theirs:8.2f}")
+    print(f"{'':24}" + "".join(f"{way:>26}" for way in middles))
+    for name in middles["C++"]:
+        print(f"{name:24}" + "".join(f"{each[name]:26.2f}" for each in middles.values()))
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump({"size": options.size, "repeat": options.repeat, "rounds": options.rounds, "python": {n: m[0] for n, m in middles.items()},
-                       "cpp": {n: m[1] for n, m in middles.items()}}, file, indent=1)
+            json.dump({"size": options.size, "repeat": options.repeat, "rounds": options.rounds, "ways": middles}, file, indent=1)
+            file.write("\n")
 
 
 if __name__ == "__main__":

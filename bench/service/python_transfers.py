@@ -3,7 +3,7 @@
 
     PYTHONPATH=python/src bench/service/python_transfers.py CUMULUSD TRANSFER_BENCH [--library LIBCUMULUS] [--sizes 24 256] [--turns 5]
 
-TRANSFER_BENCH is cumulus_transfer_bench, which measures the C++ client and a memcpy of the same bytes. LIBCUMULUS is the client library
+TRANSFER_BENCH is cumulus_transfer_bench, which measures the C++ client, of the same daemon, and a memcpy of the same bytes. LIBCUMULUS is the client library
 for C: the client in Python is then measured without it and with it. Each turn runs all; rates of the same turn are compared, and medians
 are shown. Exits with 1 where what came back is not what was sent.
 """
@@ -25,12 +25,12 @@ REPEAT = 7  # of each kind in a turn
 NAMES = ("upload, shared", "download, shared", "of a region", "into a region", "upload", "download")
 
 
-def cpp(program, mebibytes):
+def cpp(program, address, mebibytes):
     """Seconds by name, the median of the turn."""
     with tempfile.TemporaryDirectory() as folder:
         result = pathlib.Path(folder) / "rows.json"
-        subprocess.run([program, "--backend", "cpu", "--size", str(mebibytes), "--rounds", str(REPEAT), "--json", str(result)],
-                       check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([program, "--backend", "cpu", "--server", address, "--size", str(mebibytes), "--rounds", str(REPEAT),
+                        "--json", str(result)], check=True, stdout=subprocess.DEVNULL)
         return {row["name"]: row["median_seconds"] for row in json.loads(result.read_text())["rows"]}
 
 
@@ -89,7 +89,7 @@ def compare(daemon_address, program, library, mebibytes, turns):
         ours.turn()  # not counted
     measured = {way: [] for way in ways}
     for _ in range(turns):
-        theirs = cpp(program, mebibytes)
+        theirs = cpp(program, daemon_address, mebibytes)
         for way, ours in ways.items():
             measured[way].append((ours.turn(), theirs))
     right = all([ours.close() for ours in ways.values()])

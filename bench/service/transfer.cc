@@ -118,11 +118,17 @@ void print(const std::vector<Subject>& subjects, std::size_t bytes) {
   }
 }
 
-int measure(const TransferArguments& arguments, const std::string& backend) {
+struct Where {
+  std::string backend = "auto";
+  std::string daemon = {};  // of another process; empty: a server of this one
+};
+
+int measure(const TransferArguments& arguments, const Where& where) {
   const std::size_t bytes = arguments.bytes();
   const TlsFilesOfTheRun tls_files;
-  const LocalServer server(backend);
-  const LocalServer tls_server(backend, tls_files.server());
+  const LocalServer server(where.backend);
+  const LocalServer tls_server(where.backend, tls_files.server());
+  const std::string& address = where.daemon.empty() ? server.address() : where.daemon;
   const BareServer bare_server(server::kMaxChunkBytes);
   BareClient bare(bare_server.address(), server::kMaxChunkBytes);
   const BareServer bare_tls_server(server::kMaxChunkBytes, tls_files.bare_server());
@@ -133,9 +139,9 @@ int measure(const TransferArguments& arguments, const std::string& backend) {
   ConnectOptions plain_options;
   plain_options.credentials = Credentials();
   plain_options.shared_memory = false;
-  const Transfers plain(server.address(), plain_options, array);
+  const Transfers plain(address, plain_options, array);
   plain_options.shared_memory = true;
-  const Transfers shared(server.address(), plain_options, array);
+  const Transfers shared(address, plain_options, array);
   const Transfers tls(tls_server.address(), tls_files.client(), array);
   std::optional<Array> born_shared;
   Array filled_shared = shared.shared_array();
@@ -170,9 +176,12 @@ int measure(const TransferArguments& arguments, const std::string& backend) {
 int main(int argc, char** argv) {
   CLI::App app{"Measures uploads and downloads against a bare gRPC stream, in one interleaved run.",
                "cumulus_transfer_bench"};
-  std::string backend = "auto";
-  cumulus::bench::add_backend_option(app, backend);
+  cumulus::bench::Where where;
+  cumulus::bench::add_backend_option(app, where.backend);
+  app.add_option(
+      "--server", where.daemon,
+      "HOST:PORT or unix:PATH of a cumulusd, for the rows without TLS; without, a server of this process");
   cumulus::bench::TransferArguments arguments;
   return cumulus::bench::run_program(app, argc, argv, arguments,
-                                     [&] { return cumulus::bench::measure(arguments, backend); });
+                                     [&] { return cumulus::bench::measure(arguments, where); });
 }

@@ -35,6 +35,11 @@ def mappings_in(pid):
         return [line for line in maps if "cumulus-shared" in line]
 
 
+def _state_of(thread):
+    with open(f"{thread}/stat", encoding="utf-8") as stat:
+        return stat.read().rpartition(")")[2].split()[0]
+
+
 def eventually(holds, seconds=20):
     end = time.monotonic() + seconds
     while not holds() and time.monotonic() < end:
@@ -80,6 +85,12 @@ class LocalDaemon:
 
     def signal(self, number):
         self._process.send_signal(number)
+
+    def stand_still(self):
+        """Until SIGCONT; from when this returns on, where signal() returns before the last thread has stopped."""
+        self.signal(signal.SIGSTOP)
+        threads = f"/proc/{self._process.pid}/task"
+        assert eventually(lambda: all(_state_of(f"{threads}/{each}") == "T" for each in os.listdir(threads)))
 
     def end(self):
         self.signal(signal.SIGCONT)

@@ -183,6 +183,16 @@ def test_a_private_daemon_ends_with_its_client():
     assert not folder.exists() and daemon.pid == 0
 
 
+def test_why_a_private_daemon_did_not_start_is_said_without_the_rest_of_its_log(tmp_path, monkeypatch):
+    program = tmp_path / "cumulusd"
+    program.write_text("#!/bin/sh\necho '2026-11-28 20:08:31.221 info open files: at most 20000'\necho 'cumulusd: no GPU; use --backend cpu'\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr("cumulus.daemon.find_daemon", lambda: str(program))
+    with pytest.raises(cumulus.Unavailable) as refused:
+        cumulus.connect(backend="cuda")
+    assert str(refused.value) == "the private cumulusd did not start: cumulusd: no GPU; use --backend cpu"
+
+
 def test_a_private_daemon_ends_with_a_killed_process(tmp_path):
     import os
     import signal

@@ -14,16 +14,13 @@ import google_crc32c
 import grpc
 import numpy as np
 import pytest
-from conftest import PROGRAMS
-from cumulus.c_library import binding, channel
+from c_library import LIBRARY, MIB, connected, random, told
+from cumulus.c_library import binding
 from cumulus.v1 import transfer_pb2
 from fake_server import CHUNK, DATA, abort, buffer, server  # noqa: F401
 from local_daemon import LocalDaemon
 
-LIBRARY = PROGRAMS.parent / "client" / "libcumulus.so.0"
 pytestmark = pytest.mark.skipif(not LIBRARY.exists(), reason=f"{LIBRARY} has not been built")
-RANDOM = np.random.default_rng(47)
-MIB = 1 << 20
 PATIENCE = 0.5  # seconds, until what is cancelled has ended
 
 
@@ -36,23 +33,6 @@ def with_library(monkeypatch):
 def daemon(tmp_path):
     with LocalDaemon(tmp_path) as running:
         yield running
-
-
-@contextlib.contextmanager
-def connected(address, library, **options):
-    """A client that takes the library for its first transfer, or none; and its transfers by it."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("CUMULUS_C_LIBRARY", str(LIBRARY) if library else "")
-        by_library = []
-        whole = channel.Transfer.__init__
-        patch.setattr(channel.Transfer, "__init__", lambda self, *rest, **more: (by_library.append(1), whole(self, *rest, **more))[1])
-        with cumulus.connect(address, **options) as c:
-            yield c, by_library
-
-
-def random(shape, dtype):
-    count = int(np.prod(shape))
-    return np.frombuffer(RANDOM.bytes(count * np.dtype(dtype).itemsize), dtype).reshape(shape)
 
 
 CASES = [((MIB + 1,), "uint8"), ((3 * MIB,), "uint8"), ((2 * MIB - 1,), "uint16"), ((1021, 1031), "uint32"), ((7, 100003), "uint64"),
@@ -108,10 +88,6 @@ def test_options_reach_the_server(daemon):
         time.sleep(1.5)
         with pytest.raises(cumulus.NotFound):
             gone.numpy()
-
-
-def told(error):
-    return (type(error), str(error), error.code, error.field, error.cure, error.reason, sorted(error.metadata), error.violations)
 
 
 FAULTS = {

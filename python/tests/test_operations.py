@@ -26,6 +26,17 @@ def test_exact_blur(client, image, method):
         client.blur(image, 5, boundary="exact", derivative=(1, 0))
 
 
+def test_a_pair_of_sigmas_in_an_array(client, image):
+    assert np.array_equal(client.blur(image, np.array([2.0, 5.0])), client.blur(image, (2.0, 5.0)))
+    with pytest.raises(cumulus.InvalidArgument, match="along x"):
+        client.blur(image, np.array([2.0, 5.0, 3.0]))
+
+
+def test_a_number_of_samples_that_is_none(client, image):
+    with pytest.raises(cumulus.InvalidArgument, match="1000.0.*how many"):
+        client.sampling_table(image).sample(1e3)
+
+
 def test_half_and_double(client, image):
     single = client.blur(image, 3)
     half = client.blur(image.astype(np.float16), 3)

@@ -1,6 +1,8 @@
 """Pipelines: the results of separate calls, in one."""
 
 import asyncio
+import gc
+import sys
 
 import cumulus
 import cumulus.aio
@@ -102,6 +104,14 @@ def test_a_lost_session_is_made_again(client, sky):
         c.call("/cumulus.v1.Sessions/DeleteSession",
                cumulus.v1.sessions_pb2.DeleteSessionRequest(name=c.session.name), bytes)
         assert np.array_equal(kept.numpy(), before)
+
+
+def test_a_step_that_is_dropped_says_nothing(client, sky, monkeypatch):
+    said = []
+    monkeypatch.setattr(sys, "unraisablehook", said.append)
+    client.pipeline().blur(sky, 3)
+    gc.collect()
+    assert not said
 
 
 def test_asynchronously(client, sky):

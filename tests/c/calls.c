@@ -293,6 +293,61 @@ static void check_wrong_transfers(const cumulus_connect_options* options, cumulu
   cumulus_channel_release(channel);
 }
 
+/* A session by its name, of which there is none; then one call that is refused here. */
+static void check_calls(const cumulus_connect_options* options, cumulus_status* status) {
+  static const char kMessage[] = "\x0a\x0asessions/0";
+  cumulus_channel* channel = open_channel(options, status);
+  const cumulus_session_name session = {"sessions/0", NULL};
+  cumulus_request request = CUMULUS_REQUEST;
+  cumulus_call* call = NULL;
+  const void* answer = NULL;
+  size_t size = 0;
+  EXPECT(refused(cumulus_channel_start_call(channel, NULL, &request, &call, status), CUMULUS_INVALID_ARGUMENT,
+                 status, "request.method"));
+  request.method = "/cumulus.v1.Sessions/GetSession";
+  request.message_size = sizeof(kMessage) - 1;
+  EXPECT(refused(cumulus_channel_start_call(channel, NULL, &request, &call, status), CUMULUS_INVALID_ARGUMENT,
+                 status, "request.message"));
+  request.message = kMessage;
+  request.timeout_seconds = -1;
+  EXPECT(refused(cumulus_channel_start_call(channel, NULL, &request, &call, status), CUMULUS_INVALID_ARGUMENT,
+                 status, "request.timeout_seconds"));
+  request.timeout_seconds = 10;
+  request.size = 8;
+  EXPECT(refused(cumulus_channel_start_call(channel, NULL, &request, &call, status), CUMULUS_INVALID_ARGUMENT,
+                 status, "request.size"));
+  EXPECT(call == NULL);
+  request.size = sizeof(request);
+  SUCCEED(cumulus_channel_start_call(channel, &session, &request, &call, status));
+  EXPECT(cumulus_call_result(call, &answer, &size, status) == CUMULUS_NOT_FOUND);
+  EXPECT(strcmp(cumulus_status_reason(status), "SESSION_NOT_FOUND") == 0);
+  EXPECT(cumulus_call_wait(call, 0) == 1);
+  cumulus_call_release(call);
+  request.method = "/cumulus.v1.Server/GetCapabilities";
+  request.message = NULL;
+  request.message_size = 0;
+  SUCCEED(cumulus_channel_start_call(channel, NULL, &request, &call, status));
+  cumulus_channel_release(channel); /* the call goes on */
+  SUCCEED(cumulus_call_result(call, &answer, &size, status));
+  EXPECT(answer != NULL && size > 0);
+  cumulus_call_cancel(call); /* too late */
+  SUCCEED(cumulus_call_result(call, &answer, &size, status));
+  cumulus_call_release(call);
+}
+
+/* Of a channel without a socket for it: python/tests/test_c_library_calls.py has memory. */
+static void check_memory(const cumulus_connect_options* options, cumulus_status* status) {
+  cumulus_channel* channel = open_channel(options, status);
+  cumulus_memory* memory = NULL;
+  void* data = NULL;
+  EXPECT(refused(cumulus_channel_allocate(channel, 1 << 20, &memory, &data, status),
+                 CUMULUS_FAILED_PRECONDITION, status, ""));
+  EXPECT(refused(cumulus_channel_allocate(channel, 1 << 20, NULL, &data, status), CUMULUS_INVALID_ARGUMENT,
+                 status, "memory"));
+  EXPECT(memory == NULL && data == NULL);
+  cumulus_channel_release(channel);
+}
+
 static void check_connect(const cumulus_connect_options* options, cumulus_status* status) {
   cumulus_connect_options wrong = *options;
   cumulus_connection* connection = NULL;
@@ -320,6 +375,8 @@ static void check_nothing(void) {
   EXPECT(cumulus_status_details(NULL, &size) == NULL && size == 0);
   cumulus_channel_release(NULL);
   cumulus_transfer_release(NULL);
+  cumulus_call_release(NULL);
+  cumulus_memory_release(NULL);
   EXPECT(cumulus_status_code(NULL) == CUMULUS_OK && cumulus_status_message(NULL)[0] == '\0');
   cumulus_status_release(NULL);
   cumulus_connection_release(NULL);
@@ -350,6 +407,8 @@ int main(int count, char** arguments) {
   check_ends(&options, status);
   check_transfers(&options, status);
   check_wrong_transfers(&options, status);
+  check_calls(&options, status);
+  check_memory(&options, status);
   cumulus_connection_release(connection);
   cumulus_status_release(status);
   return failures == 0 ? 0 : 1;

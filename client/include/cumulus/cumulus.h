@@ -70,6 +70,8 @@ typedef struct cumulus_kd_tree cumulus_kd_tree; /* a tree in device memory */
 typedef struct cumulus_channel
     cumulus_channel; /* to one server, for transfers of sessions that others hold */
 typedef struct cumulus_transfer cumulus_transfer; /* of one array, under way or ended */
+typedef struct cumulus_call cumulus_call;         /* of the wire, under way or ended */
+typedef struct cumulus_memory cumulus_memory;     /* of this process, which a server has mapped, too */
 
 /* "0.1.0". Static memory. */
 CUMULUS_API const char* cumulus_version(void);
@@ -166,8 +168,9 @@ CUMULUS_API size_t cumulus_buffer_size(const cumulus_buffer* buffer); /* in byte
 /* Frees the device's memory, without waiting. */
 CUMULUS_API void cumulus_buffer_release(cumulus_buffer* buffer);
 
-/* Transfers for a client in another language, which holds the session itself: these neither renew nor delete
- * it, nor its buffers. They run on threads of the library, as fast as cumulus_upload and cumulus_download.
+/* Transfers and calls for a client in another language, which holds the session itself: these neither renew
+ * nor delete it, nor its buffers. They run on threads of the library, as fast as cumulus_upload and
+ * cumulus_download.
  *
  *   cumulus_channel_start_download(channel, &session, &destination, &options, &transfer, status);
  *   while (!cumulus_transfer_wait(transfer, 0.05)) ...            look whether somebody wants it to stop
@@ -256,6 +259,45 @@ CUMULUS_API uint32_t cumulus_transfer_checksum(cumulus_transfer* transfer);
 
 /* Cancels it and waits for its end. */
 CUMULUS_API void cumulus_transfer_release(cumulus_transfer* transfer);
+
+/* `size` bytes at `data`, aligned to a page, that transfers of this channel take from where they lie, and
+ * bring there, if they are of all of them; docs/shared_memory.md has the conditions. The memory stays when
+ * the channel is released. FAILED_PRECONDITION: the server shares none with this channel. */
+CUMULUS_API cumulus_code cumulus_channel_allocate(cumulus_channel* channel, size_t size,
+                                                  cumulus_memory** memory, void** data,
+                                                  cumulus_status* status);
+/* No transfer may still use it. */
+CUMULUS_API void cumulus_memory_release(cumulus_memory* memory);
+
+/* Read during the call that it is given to. */
+typedef struct cumulus_request {
+  size_t size;            /* of this structure, as the caller was compiled */
+  const char* method;     /* of proto/cumulus/v1, with one answer: "/cumulus.v1.Operations/BuildKdTree" */
+  const void* message;    /* its request, serialized; NULL: of no bytes */
+  size_t message_size;    /* in bytes */
+  double timeout_seconds; /* to the call's end, its repetitions included */
+} cumulus_request;
+
+#define CUMULUS_REQUEST \
+  { sizeof(cumulus_request), NULL, NULL, 0, 300.0 }
+
+/* Begins a call, in the name of a session or, of NULL, of none. It is repeated while the server turns it away
+ * with a time to come back. */
+CUMULUS_API cumulus_code cumulus_channel_start_call(cumulus_channel* channel,
+                                                    const cumulus_session_name* session,
+                                                    const cumulus_request* request, cumulus_call** call,
+                                                    cumulus_status* status);
+/* Of a call, which is not NULL; by any thread. */
+/* Waits for its end, `seconds` at most. Whether it has ended. */
+CUMULUS_API int32_t cumulus_call_wait(cumulus_call* call, double seconds);
+/* Stops it, soon, on the server, too; its result is CUMULUS_CANCELLED unless it has ended before. */
+CUMULUS_API void cumulus_call_cancel(cumulus_call* call);
+/* Waits for the end, and says how it was. `message`: the answer, serialized, of `size` bytes; valid as long
+ * as the call. */
+CUMULUS_API cumulus_code cumulus_call_result(cumulus_call* call, const void** message, size_t* size,
+                                             cumulus_status* status);
+/* Cancels it, without waiting for its end. */
+CUMULUS_API void cumulus_call_release(cumulus_call* call);
 
 /* What a map's plane stands for: docs/operations/sampling_table.md. */
 typedef enum cumulus_projection {

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <condition_variable>
 #include <cstdint>
 #include <functional>
@@ -12,17 +11,10 @@
 #include <thread>
 #include <utility>
 
-#include "cumulus/cumulus.h"
-#include "cumulus/v1/server.pb.h"
-#include "library/c/handles.h"
-#include "library/connection.h"
+#include "library/c/channel.h"
 #include "library/transfer.h"
 
 // NOLINTBEGIN(readability-identifier-naming): C's names
-struct cumulus_channel {
-  std::shared_ptr<cumulus::Connection> connection;
-};
-
 struct cumulus_transfer {
   explicit cumulus_transfer(std::shared_ptr<cumulus::Connection> over) : connection(std::move(over)) {}
 
@@ -43,41 +35,6 @@ struct cumulus_transfer {
 namespace cumulus::c {
 namespace {
 
-bool positive(double seconds) { return std::isfinite(seconds) && seconds > 0; }
-
-template <class Options>
-Outcome check_size(const Options& options, const char* begin_with) {
-  if (options.size == sizeof(Options)) return absl::OkStatus();
-  return refuse("options.size",
-                absl::StrCat("is ", options.size, ", and this library's structure has ", sizeof(Options),
-                             " bytes; begin with ", begin_with, " of its header"));
-}
-
-Outcome open_channel(const cumulus_channel_options& options, cumulus_channel** channel) {
-  if (Outcome checked = check_size(options, "CUMULUS_CHANNEL_OPTIONS"); !checked.ok()) return checked;
-  if (!positive(options.connect_timeout_seconds))
-    return refuse("options.connect_timeout_seconds", "has to be finite and more than 0");
-  if (!positive(options.dead_after_seconds))
-    return refuse("options.dead_after_seconds", "has to be finite and more than 0");
-  if (text_of(options.address).empty())
-    return refuse("options.address", "names no server; give HOST:PORT or unix:PATH");
-  const std::string socket = text_of(options.shared_memory_socket);
-  ConnectOptions connect;
-  connect.connect_timeout = absl::Seconds(options.connect_timeout_seconds);
-  connect.dead_after = absl::Seconds(options.dead_after_seconds);
-  connect.credentials = Credentials{text_of(options.tls_ca), text_of(options.tls_cert),
-                                    text_of(options.tls_key), text_of(options.token_file)};
-  connect.shared_memory = !socket.empty();
-  absl::StatusOr<std::shared_ptr<Connection>> connection = Connection::open(options.address, connect);
-  if (!connection.ok()) return connection.status();
-  v1::Capabilities capabilities;
-  capabilities.set_shared_memory_socket(socket);
-  capabilities.set_joined_uploads(options.joined_uploads != 0);
-  (*connection)->take_capabilities(capabilities);
-  *channel = new cumulus_channel{*std::move(connection)};
-  return absl::OkStatus();
-}
-
 /// What both directions are told of a transfer.
 struct Terms {
   CallContext context = {};
@@ -86,14 +43,13 @@ struct Terms {
 
 Outcome read_terms(const cumulus_session_name& session, const cumulus_transfer_options& options,
                    Terms& terms) {
-  if (Outcome checked = check_size(options, "CUMULUS_TRANSFER_OPTIONS"); !checked.ok()) return checked;
+  if (Outcome checked = check_size(options, "options", "CUMULUS_TRANSFER_OPTIONS"); !checked.ok())
+    return checked;
   if (Outcome named = require({{"session.name", session.name}}); !named.ok()) return named;
-  // 0 is a deadline that has passed, which the call itself says.
-  if (!std::isfinite(options.timeout_seconds) || options.timeout_seconds < 0)
-    return refuse("options.timeout_seconds", "has to be finite and at least 0");
+  if (Outcome read = check_timeout(options.timeout_seconds, "options.timeout_seconds"); !read.ok())
+    return read;
   if (options.ttl_nanoseconds < 0) return refuse("options.ttl_nanoseconds", "has to be at least 0");
-  terms.context.session = session.name;
-  terms.context.instance = text_of(session.instance);
+  terms.context = context_of(session);
   terms.call.timeout = absl::Seconds(options.timeout_seconds);
   terms.call.request_id = text_of(options.request_id);
   return absl::OkStatus();
@@ -179,17 +135,6 @@ std::unique_lock<std::mutex> ended(cumulus_transfer& transfer) {
 
 }  // namespace
 }  // namespace cumulus::c
-
-cumulus_code cumulus_channel_open(const cumulus_channel_options* options, cumulus_channel** channel,
-                                  cumulus_status* status) {
-  return cumulus::c::guarded(status, [&]() -> cumulus::c::Outcome {
-    auto given = cumulus::c::require({{"options", options}, {"channel", channel}});
-    if (channel != nullptr) *channel = nullptr;
-    return given.ok() ? cumulus::c::open_channel(*options, channel) : given;
-  });
-}
-
-void cumulus_channel_release(cumulus_channel* channel) { delete channel; }
 
 cumulus_code cumulus_channel_start_upload(cumulus_channel* channel, const cumulus_session_name* session,
                                           const cumulus_array* array, const cumulus_transfer_options* options,

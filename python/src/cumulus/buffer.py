@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import weakref
 from typing import TYPE_CHECKING, Any, Optional, Tuple, Union
 
 import numpy as np
@@ -39,8 +38,9 @@ class Buffer(Extents):
         self.resident = Resident(client, session, message.name, message.size_bytes)
         self.shape: Tuple[int, ...] = tuple(message.spec.shape)
         self.dtype: "np.dtype[Any]" = dtype_of(message.spec.element_type)
-        self._release = weakref.finalize(self, self.resident.release)
-        self._release.atexit = False  # the session's end releases all
+
+    def __del__(self) -> None:
+        self.resident.release()
 
     @property
     def name(self) -> str:
@@ -87,7 +87,7 @@ class Buffer(Extents):
 
     def delete(self) -> None:
         """Releases the server's memory now rather than with the last reference."""
-        self._release()
+        self.resident.release()
 
     # The operations of the client, on this array.
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import math
+import os
 import threading
 import time
-from typing import TYPE_CHECKING, Any, Callable, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar, Union, cast
+import weakref
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar, Union, cast
 
 import numpy as np
 
@@ -47,7 +51,9 @@ class ClientBase(OperationBase):
         self._lock = threading.Lock()
         self._session: Optional[Session] = None
         self._local = threading.local()
+        self._process = os.getpid()
         self._take_capabilities()
+        _open_clients.add(self)
 
     @property
     def whole(self) -> "Client":
@@ -78,13 +84,25 @@ class ClientBase(OperationBase):
 
     def close(self) -> None:
         """Deletes what the client keeps on the server, and ends a private server."""
-        with self._lock:
-            session, self._session = self._session, None
-        if session is not None and not session.lost:
-            session.close()
+        self._end_session()
         self.connection.close()
         if self._daemon is not None:
             self._daemon.stop()
+
+    def _end_session(self, patience: float = -1.0) -> None:
+        """`patience`: seconds to wait for whoever makes one just now; negative: as long as it takes."""
+        if not self._lock.acquire(timeout=patience):
+            return
+        session, self._session = self._session, None
+        self._lock.release()
+        if session is not None and not session.lost:
+            session.close()
+
+    def _end_with_process(self) -> None:
+        """Of a client that nobody has closed: else its session, of which a server has so many for each client, stays until its lease ends."""
+        if self._process == os.getpid() and self._daemon is None:  # a private server ends itself
+            self._end_session(1.0)
+            self.connection.close()  # threads that go on make no other
 
     @property
     def session(self) -> Session:
@@ -128,7 +146,7 @@ class ClientBase(OperationBase):
         """What `attempt` answers, which is given the seconds that are left. Where sessions are made again it is repeated
         when the session is lost, for as long as an outage may last."""
         deadline = self.connection.deadline(timeout, allowance)
-        outage = Outage(deadline, self._max_outage)
+        outage: Optional[Outage] = None
         while True:
             session = self._session
             try:
@@ -137,24 +155,14 @@ class ClientBase(OperationBase):
                 self._forget(error, session)
                 if not self.recreate or self.connection.closed:
                     raise
+                outage = outage or Outage(deadline, self._max_outage)
                 outage.wait_after(error)
 
-    @contextlib.contextmanager
-    def progress_of(self, size: int, what: str) -> Iterator[Optional[Progress]]:
+    def progress_of(self, size: int, what: str) -> ContextManager[Optional[Progress]]:
         """What to call as a transfer of `size` bytes goes on."""
         if callable(self._progress):
-            yield self._progress
-            return
-        if not self._progress or size < 16 << 20:
-            yield None
-            return
-        try:
-            from tqdm.auto import tqdm
-        except ImportError:
-            yield None
-            return
-        with tqdm(total=size, unit="B", unit_scale=True, unit_divisor=1024, desc=what, leave=False) as bar:
-            yield lambda done, total: bar.update(done - bar.n)
+            return contextlib.nullcontext(self._progress)
+        return _bar(size, what) if self._progress and size >= 16 << 20 else contextlib.nullcontext(None)
 
     # Arrays on the server.
 
@@ -230,6 +238,10 @@ class ClientBase(OperationBase):
             MemoryError: there is no room for an ordinary one.
         """
         extents, kind = allocated(shape, dtype)
+        nbytes = math.prod(extents) * kind.itemsize
+        memory = self.connection.c_channel.allocate(nbytes) if self.connection.shared_memory.socket and nbytes > 0 else None
+        if memory is not None:
+            return np.asarray(memory).view(kind).reshape(extents)
         shared = self.connection.shared_memory.allocate(extents, kind)
         return np.empty(extents, kind) if shared is None else shared
 
@@ -239,3 +251,24 @@ class ClientBase(OperationBase):
         spec = transfer.spec_of_write(session.name, data, options)
         return transfer.upload(self.connection, spec, bytes_of(data), timeout=timeout, progress=progress,
                                checksum=self.recreate)
+
+
+_open_clients: "weakref.WeakSet[ClientBase]" = weakref.WeakSet()
+
+
+@atexit.register
+def _end_sessions() -> None:
+    for client in list(_open_clients):
+        client._end_with_process()
+
+
+@contextlib.contextmanager
+def _bar(size: int, what: str) -> Iterator[Optional[Progress]]:
+    """tqdm's, where it is installed."""
+    try:
+        from tqdm.auto import tqdm
+    except ImportError:
+        yield None
+        return
+    with tqdm(total=size, unit="B", unit_scale=True, unit_divisor=1024, desc=what, leave=False) as bar:
+        yield lambda done, total: bar.update(done - bar.n)

@@ -96,18 +96,23 @@ class Connection:
         self._closed = False
         self._quiet_seconds = _QUIET_SECONDS
         self._last_call = time.monotonic()  # its end
-        # The session that the client has, and of which instance of the server it is.
-        self.handles: Tuple[Tuple[str, str], ...] = ()
+        self._session = ("", "")  # that the client has, and of which instance of the server it is
+        self._handles: Tuple[Tuple[str, str], ...] = ()  # likewise
 
     @property
     def metadata(self) -> Tuple[Tuple[str, str], ...]:
         """Of every call."""
-        return (*self._authorization, *self.handles)
+        return (*self._authorization, *self._handles)
+
+    def take_session(self, name: str, instance: str) -> None:
+        """That the client has, from now on, for every call to say."""
+        self._session = (name, instance)
+        self._handles = tuple((key, value) for key, value in (("cumulus-session", name), ("cumulus-instance", instance)) if value)
 
     def session_and_instance(self, session: str) -> Tuple[str, str]:
         """A session's name, and the instance of the server that has it, where it is the one that the client has now; else ""."""
-        handles = dict(self.handles)
-        return session, handles.get("cumulus-instance", "") if handles.get("cumulus-session") == session else ""
+        name, instance = self._session
+        return session, instance if name == session else ""
 
     @property
     def closed(self) -> bool:
@@ -149,6 +154,10 @@ class Connection:
         """
         data = request if isinstance(request, bytes) else request.SerializeToString()
         deadline = self.deadline(timeout)
+        by_library = self.c_channel.begin_call(self._session, method, data, _left(deadline))
+        if by_library is not None:
+            with CallScope(by_library):
+                return response(by_library.answer())
         back_off = BackOff()
         while True:
             try:

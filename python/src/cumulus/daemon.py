@@ -84,8 +84,10 @@ class PrivateDaemon:
             probe.close()
 
     def _log_tail(self) -> str:
-        log = (self._folder / "log").read_text(errors="replace").rstrip("\n")
-        return log[-2000:] if log else "it wrote no log"
+        """What it has written, but for what only says how it is going."""
+        lines = (self._folder / "log").read_text(errors="replace").splitlines()
+        said = "\n".join(line for line in lines if " info " not in line[:32]) or "\n".join(lines)
+        return said[-2000:] if said else "it wrote no log"
 
     @property
     def pid(self) -> int:

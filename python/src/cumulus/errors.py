@@ -196,6 +196,9 @@ def from_status(code: str, message: str, trailer: bytes, address: str) -> Error:
     if kind is Unavailable and not details.reason:
         cure = f"start cumulusd at {address}, or name another address"
         message = f"no Cumulus server answers at {address} ({message}); {cure}"
+    elif kind is DeadlineExceeded and not details.reason:
+        cure = "give the call a longer timeout, or connect() one for all calls"
+        message = f"{address} has not answered within the call's time ({message}); {cure}"
     elif cure and cure not in message:
         message = f"{message}; {cure}"
     error = kind(message, field=field if kind is InvalidArgument else "", cure=cure, reason=details.reason,

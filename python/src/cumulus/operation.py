@@ -230,6 +230,8 @@ def nbytes(dtype: Any, *shape: int) -> int:
 
 def pair(value: Any, field: str, kinds: Tuple[type, ...]) -> Tuple[Any, Any]:
     """One value for both axes, or (along x, along y), as on the command line."""
+    if isinstance(value, np.ndarray) and value.ndim == 1:
+        value = tuple(value)
     if isinstance(value, kinds) and not isinstance(value, bool):
         return value, value
     if isinstance(value, (tuple, list)) and len(value) == 2 and all(isinstance(each, kinds) for each in value):

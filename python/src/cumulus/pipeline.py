@@ -32,6 +32,9 @@ class StepArray(Buffer):
         self.shape = ()
         self.dtype = np.dtype(np.uint8)
 
+    def __del__(self) -> None:
+        """Nothing on a server is its own."""
+
     def __repr__(self) -> str:
         return f"<cumulus.StepArray {self.array!r} of step {self.step}>"
 

@@ -111,6 +111,8 @@ class SamplingTable:
             layer: of a layered table, which one.
         """
         kind = choose(wire.Sequence, "", sequence, "sequence")
+        if isinstance(points, float):
+            raise wrong("points", f"is {points}", "how many, an int, or points of the unit square, [count, 2]")
         if not isinstance(points, (int, np.integer)):
             return self._map(_fixed(points), layer)
         if points < 1:

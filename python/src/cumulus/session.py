@@ -36,8 +36,7 @@ class Session:
         self.device: str = created.device
         self.instance: str = created.instance
         self.lost = False
-        connection.handles = tuple((key, value) for key, value in (
-            ("cumulus-session", self.name), ("cumulus-instance", self.instance)) if value)
+        connection.take_session(self.name, self.instance)
         granted = ttl if ttl is not None else created.expire_time.seconds - time.time()
         self._released = _Released(queue.SimpleQueue(), queue.SimpleQueue())
         self._connection = connection

@@ -127,7 +127,7 @@ def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, 
     written = (shared.write_array(connection, spec, data, terms) or c_library.upload(connection, spec, data, terms)
                or shared.write_through_ring(connection, spec, data, terms))
     if written is not None:
-        return Uploaded(array_pb2.Buffer.FromString(written.answer), written.checksum)
+        return Uploaded(written.message, written.checksum)
     retry = _Retry(deadline)
     head = spec.SerializeToString()
     write = _write_at_once if data.size <= CHUNK_BYTES else _write_in_chunks

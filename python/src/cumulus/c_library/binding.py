@@ -48,6 +48,13 @@ class Destination(ctypes.Structure):
     _fields_ = [("buffer", c_char_p), ("data", c_void_p), ("size", c_size_t)]
 
 
+class Request(ctypes.Structure):
+    """cumulus_request."""
+
+    _fields_ = [("size", c_size_t), ("method", c_char_p), ("message", c_char_p), ("message_size", c_size_t),
+                ("timeout_seconds", c_double)]
+
+
 _FUNCTIONS: Sequence[Tuple[str, Any, Sequence[Any]]] = (
     ("cumulus_version", c_char_p, ()),
     ("cumulus_status_create", c_void_p, ()),
@@ -67,6 +74,13 @@ _FUNCTIONS: Sequence[Tuple[str, Any, Sequence[Any]]] = (
     ("cumulus_transfer_buffer", c_char_p, (c_void_p,)),
     ("cumulus_transfer_checksum", c_uint32, (c_void_p,)),
     ("cumulus_transfer_release", None, (c_void_p,)),
+    ("cumulus_channel_allocate", c_int32, (c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_void_p), c_void_p)),
+    ("cumulus_memory_release", None, (c_void_p,)),
+    ("cumulus_channel_start_call", c_int32, (c_void_p, POINTER(SessionName), POINTER(Request), POINTER(c_void_p), c_void_p)),
+    ("cumulus_call_wait", c_int32, (c_void_p, c_double)),
+    ("cumulus_call_cancel", None, (c_void_p,)),
+    ("cumulus_call_result", c_int32, (c_void_p, POINTER(c_void_p), POINTER(c_size_t), c_void_p)),
+    ("cumulus_call_release", None, (c_void_p,)),
 )
 
 

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import os
 import threading
 import weakref
-from typing import Any, Callable, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple, Union
 
 from ..arrays import NDArray
 from ..credentials import Credentials
-from ..errors import Cancelled, DataLoss, Error, from_status, name_of_code
+from ..errors import Cancelled
 from . import binding
+from .status import Status
 
 _SETTLE_SECONDS = 0.2  # an upload's end is waited for, once it has been cancelled
 _LOOK_SECONDS = 0.05  # so long KeyboardInterrupt and a report of progress wait at most
+_LONGEST_SECONDS = 1e9  # that the library counts to
+_CALLS_BEFORE = 16  # of a client, before the library is loaded for calls alone: that takes as long as some hundred of them gain
 
 
 class Server(NamedTuple):
@@ -41,11 +45,12 @@ class Channel:
     def __init__(self, server: Server) -> None:
         self._server = server
         self._facts = Facts()
+        self._calls = 0
         self._lock = threading.Lock()
         self._open: Optional["_Open"] = None
         self._tried = False
         self._closed = False
-        self._running: "weakref.WeakSet[Transfer]" = weakref.WeakSet()
+        self._running: "weakref.WeakSet[Union[Transfer, Call]]" = weakref.WeakSet()
         _channels.add(self)
 
     def take_facts(self, facts: Facts) -> None:
@@ -63,7 +68,7 @@ class Channel:
                 self._tried = True
                 library = binding.load()
                 self._open = None if library is None else _open(library, self._server, self._facts)
-            return self._open if self._open is not None and self._open.process == os.getpid() else None
+            return self._open if self._open is not None and self._open.is_here() else None
 
     def begin_upload(self, session: Tuple[str, str], array: binding.Array, options: binding.TransferOptions,
                      memory: NDArray) -> Optional["Transfer"]:
@@ -72,8 +77,9 @@ class Channel:
         if opened is None:
             return None
         start = opened.library.cumulus_channel_start_upload
-        return self._track(Transfer(opened, memory, lambda handle, status: start(
-            opened.handle, _named(session), array, options, handle, status), reads=True))
+        transfer = Transfer(opened, memory, start, (_named(session), array, options), reads=True)
+        self._track(transfer)
+        return transfer
 
     def begin_download(self, session: Tuple[str, str], name: str, options: binding.TransferOptions,
                        memory: NDArray) -> Optional["Transfer"]:
@@ -83,17 +89,40 @@ class Channel:
             return None
         destination = binding.Destination(name.encode(), memory.ctypes.data, memory.size)
         start = opened.library.cumulus_channel_start_download
-        return self._track(Transfer(opened, memory, lambda handle, status: start(
-            opened.handle, _named(session), destination, options, handle, status)))
+        transfer = Transfer(opened, memory, start, (_named(session), destination, options))
+        self._track(transfer)
+        return transfer
 
-    def _track(self, transfer: "Transfer") -> "Transfer":
+    def begin_call(self, session: Tuple[str, str], method: str, message: bytes, seconds: float) -> "Optional[Call]":
+        """Of the wire, in the session's name or, of "", in none; None where the library is not used."""
+        if self._calls < _CALLS_BEFORE and self._open is None:
+            self._calls += 1
+            return None
+        opened = self._opened()
+        if opened is None:
+            return None
+        request = binding.Request(_SIZE_OF_REQUEST, method.encode(), message, len(message), min(seconds, _LONGEST_SECONDS))
+        call = Call(opened, _named(session) if session[0] else None, request)
+        self._track(call)
+        return call
+
+    def _track(self, begun: "Union[Transfer, Call]") -> None:
         _held_up.clear_ended()
         with self._lock:
-            self._running.add(transfer)
+            self._running.add(begun)
             closed = self._closed
         if closed:
-            transfer.cancel()
-        return transfer
+            begun.cancel()
+
+    def allocate(self, nbytes: int) -> "Optional[Memory]":
+        """Memory that the server has mapped, too, for transfers by the library; None where there is none to be had."""
+        opened = self._opened()
+        if opened is None:
+            return None
+        handle, data = ctypes.c_void_p(), ctypes.c_void_p()
+        if opened.library.cumulus_channel_allocate(opened.handle, nbytes, ctypes.byref(handle), ctypes.byref(data), None) != 0:
+            return None
+        return Memory(opened, handle, data.value or 0, nbytes)
 
     def close(self) -> None:
         """Stops what is under way, and waits for its end."""
@@ -101,12 +130,13 @@ class Channel:
             self._closed = True
             running = [each for each in self._running if each.is_here()]
             self._open = None
-        for transfer in running:
-            transfer.cancel()
-        for transfer in running:
-            transfer.settle()
+        for begun in running:
+            begun.cancel()
+        for begun in running:
+            begun.settle()
 
 
+@functools.lru_cache(maxsize=16)
 def _named(session: Tuple[str, str]) -> binding.SessionName:
     return binding.SessionName(session[0].encode(), session[1].encode())
 
@@ -118,10 +148,14 @@ class _Open:
         self.library = library
         self.handle = handle
         self.address = address
-        self.process = os.getpid()
+        self._process = os.getpid()
+
+    def is_here(self) -> bool:
+        """Not in a forked child, where none of the library's threads is."""
+        return self._process == os.getpid()
 
     def __del__(self) -> None:
-        if self.process == os.getpid():
+        if self.is_here():
             self.library.cumulus_channel_release(self.handle)
 
 
@@ -137,23 +171,86 @@ def _open(library: Any, server: Server, facts: Facts) -> Optional[_Open]:
     return _Open(library, handle, server.address)
 
 
+class Memory:
+    """Bytes of a cumulus_memory, for numpy's arrays, which hold this."""
+
+    def __init__(self, opened: _Open, handle: ctypes.c_void_p, address: int, nbytes: int) -> None:
+        self._opened = opened
+        self._handle = handle
+        self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (nbytes,), "data": (address, False)}
+
+    def __del__(self) -> None:
+        if self._opened.is_here():
+            self._opened.library.cumulus_memory_release(self._handle)
+
+
+class Call:
+    """One call of the wire, under way."""
+
+    def __init__(self, opened: _Open, session: Optional[binding.SessionName], request: binding.Request) -> None:
+        self._opened = opened
+        self._cancelled = False
+        self._handle = ctypes.c_void_p()
+        code = self._start(session, request, None)  # from here on __del__ ends it
+        if code != 0:
+            status = Status(opened.library)
+            raise status.error(self._start(session, request, status.handle), opened.address, "call")
+
+    def _start(self, session: Optional[binding.SessionName], request: binding.Request, status: Any) -> int:
+        code: int = self._opened.library.cumulus_channel_start_call(self._opened.handle, session, request,
+                                                                   ctypes.byref(self._handle), status)
+        return code
+
+    def is_here(self) -> bool:
+        """As `Transfer.is_here`."""
+        return self._opened.is_here()
+
+    def __del__(self) -> None:
+        if self._handle and self.is_here():
+            self._opened.library.cumulus_call_release(self._handle)
+
+    def cancel(self) -> None:
+        """Stops it, here and on the server; from any thread."""
+        self._cancelled = True
+        self._opened.library.cumulus_call_cancel(self._handle)
+
+    def settle(self) -> None:
+        """After cancel(): nothing of this process is used by it."""
+
+    def answer(self) -> bytes:
+        """Waits for the message. Raises what went wrong."""
+        library, handle = self._opened.library, self._handle
+        while not library.cumulus_call_wait(handle, _LOOK_SECONDS):
+            if self._cancelled:
+                raise Cancelled("the call was cancelled")
+        message, size = ctypes.c_void_p(), ctypes.c_size_t()
+        if library.cumulus_call_result(handle, ctypes.byref(message), ctypes.byref(size), None) == 0:
+            return ctypes.string_at(message, size.value) if size.value else b""
+        status = Status(library)
+        code = library.cumulus_call_result(handle, ctypes.byref(message), ctypes.byref(size), status.handle)
+        raise status.error(code, self._opened.address, "call")
+
+
 class Transfer:
     """One transfer, under way. It holds the memory, and its end waits until the library is done with that, however it comes."""
 
-    def __init__(self, opened: _Open, memory: NDArray, start: Callable[[Any, Any], int], *, reads: bool = False) -> None:
+    def __init__(self, opened: _Open, memory: NDArray, start: Callable[..., int], arguments: Tuple[Any, ...], *,
+                 reads: bool = False) -> None:
         self._opened = opened
         self._reads = reads
         self._cancelled = False
         self._memory = memory
+        self._done = False
         self._handle = ctypes.c_void_p()
-        status = _Status(opened.library)
-        code = start(ctypes.byref(self._handle), status.handle)  # from here on __del__ ends it
+        code = start(opened.handle, *arguments, ctypes.byref(self._handle), None)  # from here on __del__ ends it
         if code != 0:
-            raise status.error(code, opened.address)
+            status = Status(opened.library)
+            code = start(opened.handle, *arguments, ctypes.byref(self._handle), status.handle)
+            raise status.error(code, opened.address, "transfer")
 
     def is_here(self) -> bool:
-        """Not in a forked child, where none of the library's threads is."""
-        return self._opened.process == os.getpid()
+        """As `_Open.is_here`."""
+        return self._opened.is_here()
 
     def __del__(self) -> None:
         if self._handle and self.is_here():
@@ -169,8 +266,10 @@ class Transfer:
         return bool(self._opened.library.cumulus_transfer_wait(self._handle, seconds))
 
     def settle(self) -> None:
-        """After cancel(): waits until the library no longer writes to the memory. Where it only reads, and is held up by a server that
+        """After wait(), however that came out, or cancel(): waits until the library no longer writes to the memory. Where it only reads, and is held up by a server that
         takes nothing more of what the system has been given, the memory is kept for it instead."""
+        if self._done:
+            return
         if self._reads:
             if not self.ended(_SETTLE_SECONDS):
                 _held_up.add(self)
@@ -187,10 +286,10 @@ class Transfer:
             if progress is not None and told < done < total:
                 told = done
                 progress(done, total)
-        status = _Status(library)
-        code = library.cumulus_transfer_result(self._handle, status.handle)
-        if code != 0:
-            raise status.error(code, self._opened.address)
+        self._done = True
+        if library.cumulus_transfer_result(self._handle, None) != 0:
+            status = Status(library)
+            raise status.error(library.cumulus_transfer_result(self._handle, status.handle), self._opened.address, "transfer")
         if progress is not None:
             progress(total, total)
 
@@ -233,35 +332,10 @@ class _HeldUp:
 _held_up = _HeldUp()
 
 
-class _Status:
-    """A cumulus_status."""
-
-    def __init__(self, library: Any) -> None:
-        self._library = library
-        self.handle: Any = ctypes.c_void_p(library.cumulus_status_create())
-
-    def __del__(self) -> None:
-        self._library.cumulus_status_release(self.handle)
-
-    def error(self, code: int, address: str) -> Error:
-        """The exception that a call with this status raises."""
-        size = ctypes.c_size_t()
-        details = self._library.cumulus_status_details(self.handle, ctypes.byref(size))
-        trailer = ctypes.string_at(details, size.value) if size.value else b""
-        message = self._library.cumulus_status_message(self.handle).decode("utf-8", "replace")
-        name = name_of_code(code)
-        if name == Cancelled.code and not trailer:
-            return Cancelled("the transfer was cancelled")
-        if name == DataLoss.code and not trailer:
-            cure = "download it again"
-            return DataLoss(message if cure in message else f"{message}; {cure}", cure=cure)
-        return from_status(name, message, trailer, address)
-
-
 def options_of(deadline_in: float, *, evictable: bool = False, ttl: int = 0, request_id: str = "",
                checksum: bool = False) -> binding.TransferOptions:
     """Of a transfer that may take so many seconds; `ttl` in nanoseconds."""
-    return binding.TransferOptions(ctypes.sizeof(binding.TransferOptions), deadline_in, ttl, evictable, checksum,
+    return binding.TransferOptions(ctypes.sizeof(binding.TransferOptions), min(deadline_in, _LONGEST_SECONDS), ttl, evictable, checksum,
                                    request_id.encode() or None)
 
 
@@ -271,6 +345,7 @@ def array_of(element: int, shape: Tuple[int, ...], memory: NDArray) -> binding.A
     return binding.Array(element - 1, len(shape), extents, memory.ctypes.data, memory.size)
 
 
+_SIZE_OF_REQUEST = ctypes.sizeof(binding.Request)
 _channels: "weakref.WeakSet[Channel]" = weakref.WeakSet()
 
 

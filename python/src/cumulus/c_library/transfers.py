@@ -32,7 +32,7 @@ def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, 
     if transfer is None or not _ends_well(connection, transfer, terms):
         return None
     made = array_pb2.Buffer(name=transfer.buffer, spec=spec.spec, size_bytes=data.size, evictable=spec.evictable)
-    return Written(made.SerializeToString(), transfer.checksum)
+    return Written(made, transfer.checksum if terms.checksum else 0)
 
 
 def download(connection: Connection, name: str, destination: NDArray, terms: Terms) -> bool:

@@ -13,7 +13,7 @@ from .. import checksums
 from ..arrays import NDArray
 from ..connection import CallScope, Connection, Progress, error_of
 from ..errors import DataLoss
-from ..v1 import shared_memory_pb2, transfer_pb2
+from ..v1 import array_pb2, shared_memory_pb2, transfer_pb2
 from .memory import Ring
 from .pieces import Emptier, Filler, Pieces
 from .region import FILLED, FREE
@@ -36,7 +36,7 @@ class Terms(NamedTuple):
 class Written(NamedTuple):
     """What came of an upload."""
 
-    answer: bytes  # a Buffer's
+    message: array_pb2.Buffer
     checksum: int  # as that of streams; 0 where it is not wanted
 
 
@@ -57,7 +57,7 @@ def write_array(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDAr
         region.close()
     if terms.progress is not None:
         terms.progress(data.size, data.size)
-    return Written(answer, checksums.of_array(data) if terms.checksum else 0)
+    return Written(array_pb2.Buffer.FromString(answer), checksums.of_array(data) if terms.checksum else 0)
 
 
 def write_through_ring(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray,
@@ -70,7 +70,7 @@ def write_through_ring(connection: Connection, spec: transfer_pb2.WriteSpec, dat
     with _ring_call(connection, ring, _WRITE, request.SerializeToString(), terms.deadline) as call:
         filler = Filler(call, ring.slots, data, terms.checksum)
         answer = _move(call, filler, connection.shared_memory.upload_threads, terms)
-        return None if answer is None else Written(answer, filler.checksum())
+        return None if answer is None else Written(array_pb2.Buffer.FromString(answer), filler.checksum())
 
 
 @contextlib.contextmanager
