@@ -118,11 +118,7 @@ NearestSorted sorted_plan(std::size_t element_bytes, const KdTreeShape& shape, c
   // A key is a distance and an index of 4 bytes.
   plan.shared_bytes = size_of(neighbors) * kColumnPitch * size_of(plan.threads / 32) * (element_bytes + 4);
   ScratchSize size = fault_bytes();
-  if (element_bytes == 4) {
-    size.add<ChildExtents<float>>(plan.child_extents);
-  } else {
-    size.add<ChildExtents<double>>(plan.child_extents);
-  }
+  size.add<ChildExtents>(plan.child_extents);
   plan.scratch_bytes = add_sort(size, shape, search, plan.level).bytes();
   return plan;
 }

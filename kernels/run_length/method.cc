@@ -11,6 +11,19 @@ int encode_warps(int element_bytes, const DeviceNumbers& device) {
   return static_cast<int>(std::clamp<std::size_t>(room, kMinEncodeWarps, kMaxEncodeWarps));
 }
 
+/// How a small array is encoded; `rows` is 0 where it is not small.
+EncodeSmallPlan small_plan(std::int64_t elements, int element_bytes, const DeviceNumbers& device) {
+  const bool has_clusters = device.architecture >= kClusterArchitecture;
+  if (!has_clusters || elements <= kOneBlockElements) {
+    const std::int64_t rows = divide_up(elements, std::int64_t{kSmallThreads});
+    return {1, rows <= kSmallRows ? static_cast<int>(rows) : 0};
+  }
+  constexpr std::int64_t kCluster = kSmallBlocks * kSmallThreads;
+  const std::int64_t rows = divide_up(elements, kCluster * kSmallClusters);
+  if (rows > (element_bytes <= kMaxClusterRowsBytes ? kClusterRows : 1)) return {0, 0};
+  return {kSmallBlocks * static_cast<int>(divide_up(elements, kCluster * rows)), static_cast<int>(rows)};
+}
+
 /// What every decoder takes: a block for the report, flags and sums.
 ScratchSize decode_sums(const DecodeGrid& grid) {
   const auto granules = static_cast<std::size_t>(grid.granules);
@@ -38,13 +51,9 @@ std::size_t GranulesPlan::scratch_bytes() const {
 }
 
 EncodePlan choose_encode(const EncodeRunLengthsParams& params, const DeviceNumbers& device) {
-  const int most_blocks = device.architecture >= kClusterArchitecture ? kSmallBlocks : 1;
-  if (params.elements <= max_small_elements(most_blocks)) {
-    const int blocks = params.elements <= kOneBlockElements ? 1 : most_blocks;
-    return EncodeSmallPlan{
-        blocks, static_cast<int>(divide_up(params.elements, std::int64_t{blocks} * kSmallThreads))};
-  }
   const int element_bytes = params.format.element_bytes;
+  const EncodeSmallPlan small = small_plan(params.elements, element_bytes, device);
+  if (small.rows > 0) return small;
   const int warps = encode_warps(element_bytes, device);
   const std::int64_t tile_elements = std::int64_t{warps} * encode_warp_elements(element_bytes);
   return EncodeTilesPlan{

@@ -8,15 +8,17 @@ namespace cumulus::run_length {
 /// Warps of a block of the decoder.
 inline constexpr int kTileWarps = 8;
 
-/// Small arrays are encoded by one launch: of a block, or, where there are clusters, of kSmallBlocks of them.
-/// Each thread has up to kSmallRows elements.
+/// Small arrays are encoded by one launch: of a block, whose threads have up to kSmallRows elements each; or,
+/// where there are clusters, of up to kSmallClusters clusters of kSmallBlocks blocks, whose threads have up
+/// to kClusterRows.
 inline constexpr int kSmallThreads = 1024;
 inline constexpr int kSmallRows = 8;
 inline constexpr int kSmallBlocks = 8;
+inline constexpr int kSmallClusters = 8;
+inline constexpr int kClusterRows = 2;
 inline constexpr int kClusterArchitecture = 90;
-constexpr std::int64_t max_small_elements(int blocks) {
-  return std::int64_t{blocks} * kSmallThreads * kSmallRows;
-}
+/// Larger elements than these would not fit into the registers of a thread that has kClusterRows.
+inline constexpr int kMaxClusterRowsBytes = 4;
 /// More elements than this are worth the blocks of a cluster.
 inline constexpr std::int64_t kOneBlockElements = 2 * kSmallThreads;
 

@@ -173,29 +173,67 @@ TYPED_TEST(KdTreeManyQueries, FindsInTheOrderTheyComeIn) {
   }
 }
 
-/// Of FLOAT64, planes and first limits are kept in FLOAT32: of points that are closer than that tells apart,
-/// the nearest.
-TYPED_TEST(KdTreeManyQueries, FindsAmongPointsThatFloat32DoesNotTellApart) {
-  const KdTreeShape shape = kd_tree_shape(1, 2001, 3, 10);
+/// Of one tree and many queries in three dimensions, without a radius, every list.
+template <class T, class Backend>
+void expect_nearest_of_all(Backend& backend, const std::vector<T>& cloud, const std::vector<T>& queries) {
+  constexpr int kNeighbors[] = {1, 8, 12};
+  const KdTreeShape shape = kd_tree_shape(1, static_cast<std::int64_t>(cloud.size() / 3), 3, 10);
   NeighborSearch search;
-  search.queries = 1500;
+  search.queries = static_cast<std::int64_t>(queries.size() / 3);
   search.squared = true;
-  auto cloud = make_cloud<double>(shape.points, 3, CloudPattern::kUniform);
-  auto queries = make_cloud<double>(search.queries, 3, CloudPattern::kUniform, 2);
+  Asked<Backend, T> asked(backend, cloud, shape, {10}, queries);
+  std::vector<decltype(asked.nearest(search, 1))> found;
+  for (const int neighbors : kNeighbors) found.push_back(asked.nearest(search, neighbors));
+  for (std::int64_t i = 0; i < search.queries; ++i) {
+    const auto right = neighbors_by_brute_force(cloud, 3, queries.data() + 3 * i,
+                                                std::numeric_limits<T>::infinity(), search);
+    for (std::size_t k = 0; k < found.size(); ++k) {
+      const auto row = static_cast<std::size_t>(i * kNeighbors[k]);
+      ASSERT_EQ(
+          verify_nearest(right, search, kNeighbors[k], &found[k].indices[row], &found[k].distances[row]), "")
+          << "query " << i << ", " << kNeighbors[k] << " neighbours";
+    }
+  }
+}
+
+/// Of FLOAT64, planes, boxes and first limits are kept in FLOAT32: of points that are closer than that tells
+/// apart, the nearest.
+TYPED_TEST(KdTreeManyQueries, FindsAmongPointsThatFloat32DoesNotTellApart) {
+  auto cloud = make_cloud<double>(2001, 3, CloudPattern::kUniform);
+  auto queries = make_cloud<double>(1500, 3, CloudPattern::kUniform, 2);
   for (double& x : cloud) x = 1 + std::ldexp(x, -26);
   for (double& x : queries) x = 1 + std::ldexp(x, -26);
-  Asked<TypeParam, double> asked(this->backend(), cloud, shape, {10}, queries);
-  for (const std::size_t neighbors : {1, 8}) {
-    const auto found = asked.nearest(search, static_cast<int>(neighbors));
-    for (std::int64_t i = 0; i < search.queries; ++i) {
-      const auto right = neighbors_by_brute_force(cloud, 3, queries.data() + 3 * i,
-                                                  std::numeric_limits<double>::infinity(), search);
-      const std::size_t row = static_cast<std::size_t>(i) * neighbors;
-      ASSERT_EQ(verify_nearest(right, search, static_cast<int>(neighbors), &found.indices[row],
-                               &found.distances[row]),
-                "")
-          << "query " << i << ", " << neighbors << " neighbours";
-    }
+  expect_nearest_of_all(this->backend(), cloud, queries);
+}
+
+/// Points on a sphere of the radius 2^exponent, and queries at its centre.
+template <class T, class Backend>
+void expect_nearest_on_a_sphere(Backend& backend, int exponent) {
+  auto cloud = make_cloud<T>(701, 3, CloudPattern::kUniform);
+  for (std::size_t i = 0; i < cloud.size(); i += 3) {
+    const double x = cloud[i] - 0.5;
+    const double y = cloud[i + 1] - 0.5;
+    const double z = cloud[i + 2] - 0.5;
+    const double length = std::sqrt(x * x + y * y + z * z);
+    cloud[i] = static_cast<T>(std::ldexp(x / length, exponent));
+    cloud[i + 1] = static_cast<T>(std::ldexp(y / length, exponent));
+    cloud[i + 2] = static_cast<T>(std::ldexp(z / length, exponent));
+  }
+  auto queries = make_cloud<T>(1100, 3, CloudPattern::kUniform, 2);
+  for (T& x : queries) x = std::ldexp(x, exponent - std::numeric_limits<T>::digits);
+  expect_nearest_of_all(backend, cloud, queries);
+}
+
+/// A GPU looks for what may be near by distances that are rounded otherwise than those of results: of points
+/// that differ by roundings alone, the nearest by the latter; and where squares are subnormal, or nothing.
+TYPED_TEST(KdTreeManyQueries, FindsAmongPointsAtNearlyTheSameDistance) {
+  for (const int exponent : {0, -65, -74}) {
+    SCOPED_TRACE("radius 2^" + std::to_string(exponent));
+    expect_nearest_on_a_sphere<float>(this->backend(), exponent);
+  }
+  for (const int exponent : {0, -520, -537}) {
+    SCOPED_TRACE("radius 2^" + std::to_string(exponent));
+    expect_nearest_on_a_sphere<double>(this->backend(), exponent);
   }
 }
 

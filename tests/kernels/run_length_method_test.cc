@@ -37,11 +37,10 @@ TEST(RunLengthMethod, EncodesSmallArraysByOneLaunch) {
     int rows[3];
   };
   const Row rows[] = {
-      {1, {1, 1, 1}, {1, 1, 1}},     {1024, {1, 1, 1}, {1, 1, 1}},
-      {2048, {1, 1, 1}, {2, 2, 2}},  {2049, {8, 1, 1}, {1, 3, 3}},
-      {4096, {8, 1, 1}, {1, 4, 4}},  {8192, {8, 1, 1}, {1, 8, 8}},
-      {8193, {8, 0, 0}, {2, 0, 0}},  {65536, {8, 0, 0}, {8, 0, 0}},
-      {65537, {0, 0, 0}, {0, 0, 0}}, {std::int64_t{1} << 32, {0, 0, 0}, {0, 0, 0}},
+      {1, {1, 1, 1}, {1, 1, 1}},      {1024, {1, 1, 1}, {1, 1, 1}},   {2048, {1, 1, 1}, {2, 2, 2}},
+      {2049, {8, 1, 1}, {1, 3, 3}},   {4096, {8, 1, 1}, {1, 4, 4}},   {8192, {8, 1, 1}, {1, 8, 8}},
+      {8193, {16, 0, 0}, {1, 0, 0}},  {32768, {32, 0, 0}, {1, 0, 0}}, {32769, {40, 0, 0}, {1, 0, 0}},
+      {65536, {64, 0, 0}, {1, 0, 0}},
   };
   const DeviceNumbers* devices[] = {&kH200, &kRtx4090, &kSmall};
   for (const Row& row : rows) {
@@ -58,6 +57,24 @@ TEST(RunLengthMethod, EncodesSmallArraysByOneLaunch) {
         EXPECT_EQ(scratch_bytes(plan), 256u);
       }
     }
+  }
+}
+
+/// Beyond 2^16 elements threads have two, where these fit into registers.
+TEST(RunLengthMethod, EncodesTwiceAsManySmallElementsByOneLaunch) {
+  for (const int element_bytes : testing::kRunElementBytes) {
+    for (const std::int64_t elements : {65537, 131072, 131073}) {
+      SCOPED_TRACE(std::to_string(elements) + " elements of " + std::to_string(element_bytes) + " bytes");
+      const EncodePlan plan = encode_plan(element_bytes, elements, kH200);
+      const auto* small = std::get_if<EncodeSmallPlan>(&plan);
+      ASSERT_EQ(small != nullptr, elements <= 131072 && element_bytes <= 4);
+      if (small == nullptr) continue;
+      EXPECT_EQ(small->rows, 2);
+      EXPECT_EQ(small->blocks, elements == 131072 ? 64 : 40);
+    }
+    EXPECT_TRUE(std::holds_alternative<EncodeTilesPlan>(encode_plan(element_bytes, 65537, kRtx4090)));
+    EXPECT_TRUE(
+        std::holds_alternative<EncodeTilesPlan>(encode_plan(element_bytes, std::int64_t{1} << 32, kH200)));
   }
 }
 

@@ -30,7 +30,7 @@ Comparison read_comparison(std::ifstream& json) {
 
 TEST(SamplingTableDefault, IsTheMonotoneMethodWhoseSamplesComeFastestOnAverage) {
   using sampling::Method;
-  std::ifstream json(testing::test_data("../../bench/results/sampling_table/methods_h100_2026-11-25.json"));
+  std::ifstream json(testing::test_data("../../bench/results/sampling_table/methods_h200_2026-11-28.json"));
   if (!json) GTEST_SKIP() << "bench/results is not here";
   const Comparison comparison = read_comparison(json);
   ASSERT_GE(comparison.size(), 30U);

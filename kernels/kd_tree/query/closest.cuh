@@ -7,6 +7,7 @@
 #include <cstdint>
 
 #include "kernels/kd_tree/query/best_keys.cuh"
+#include "kernels/kd_tree/query/bounds.cuh"
 #include "kernels/kd_tree/query/nearest_lists.cuh"
 #include "kernels/kd_tree/query/point_groups.cuh"
 #include "kernels/kd_tree/query/search.cuh"
@@ -23,22 +24,27 @@ class LaterSubtrees {
  public:
   __device__ bool empty() const { return waiting_ == 0; }
   __device__ void push(std::uint32_t node, const float (&offsets)[D]) {
-    nodes_[waiting_] = node;
+    Subtree subtree;
+    subtree.node = node;
 #pragma unroll
-    for (int axis = 0; axis < D; ++axis) offsets_[waiting_][axis] = offsets[axis];
-    ++waiting_;
+    for (int axis = 0; axis < D; ++axis) subtree.offsets[axis] = offsets[axis];
+    subtrees_[waiting_++] = subtree;
   }
   __device__ std::uint32_t pop(float (&offsets)[D]) {
-    --waiting_;
+    const Subtree subtree = subtrees_[--waiting_];
 #pragma unroll
-    for (int axis = 0; axis < D; ++axis) offsets[axis] = offsets_[waiting_][axis];
-    return nodes_[waiting_];
+    for (int axis = 0; axis < D; ++axis) offsets[axis] = subtree.offsets[axis];
+    return subtree.node;
   }
 
  private:
+  struct alignas(16) Subtree {
+    float offsets[D];
+    std::uint32_t node;
+  };
+
   int waiting_ = 0;
-  std::uint32_t nodes_[kMaxKdTreeLevels];
-  float offsets_[kMaxKdTreeLevels][D];
+  Subtree subtrees_[kMaxKdTreeLevels];
 };
 
 /// What a warp's lanes share: their queries, the best of each so far, and leaves that wait to be looked at.
@@ -191,24 +197,45 @@ class ClosestWarp {
     shared_.best.offer(closest.position != ClosestPoint<T>::kNone, owner, closest, idx_array_);
   }
 
-  /// Of a leaf's points, and those beside them that are read with them, the closest to a lane's query.
+  /// Of a leaf's points, and those beside them that are read with them, the closest to a lane's query. By
+  /// fused distances the least of each group is found, and the least of all groups; only that group's points
+  /// are offered, unless another's may be as near.
   __device__ void find_closest(std::uint32_t leaf, unsigned owner, ClosestPoint<T>& closest) const {
     constexpr std::uint32_t kPoints = PointGroups<T, D>::kPoints;
     T query[D];
+    bool finite = true;  // else a fused distance may be NaN, which no minimum shows
 #pragma unroll
-    for (int axis = 0; axis < D; ++axis) query[axis] = shared_.queries[axis][owner];
-    const std::uint32_t end = tree_.end(leaf);
-    for (std::uint32_t group = tree_.begin(leaf) / kPoints; group * kPoints < end; ++group) {
-      T distances[kPoints];
-      points_.template squared_distances<false>(query, nullptr, group, distances);
-      T least = distances[0];
-#pragma unroll
-      for (unsigned i = 1; i < kPoints; ++i) least = fmin(least, distances[i]);
-      if (!(least <= closest.limit)) continue;
-#pragma unroll
-      for (unsigned i = 0; i < kPoints; ++i)
-        closest.offer(distances[i], min(group * kPoints + i, points_.count - 1), idx_array_);
+    for (int axis = 0; axis < D; ++axis) {
+      query[axis] = shared_.queries[axis][owner];
+      finite = finite && fabs(query[axis]) < static_cast<T>(INFINITY);
     }
+    const std::uint32_t end = tree_.end(leaf);
+    const std::uint32_t begin = tree_.begin(leaf) / kPoints;
+    std::uint32_t nearest = kNone;
+    T least = fused_bound(closest.limit);
+    T second = static_cast<T>(INFINITY);
+    for (std::uint32_t group = begin; group * kPoints < end; ++group) {
+      T distances[kPoints];
+      points_.template squared_distances<false, true>(query, nullptr, group, distances);
+      T of_group = distances[0];
+#pragma unroll
+      for (unsigned i = 1; i < kPoints; ++i) of_group = fmin(of_group, distances[i]);
+      if (of_group <= least) nearest = group;
+      second = fmin(second, fmax(of_group, least));
+      least = fmin(of_group, least);
+    }
+    if (finite && nearest == kNone) return;
+    if (finite && second > fused_bound(fused_bound(least))) return offer_group(query, nearest, closest);
+    for (std::uint32_t group = begin; group * kPoints < end; ++group) offer_group(query, group, closest);
+  }
+
+  __device__ void offer_group(const T (&query)[D], std::uint32_t group, ClosestPoint<T>& closest) const {
+    constexpr std::uint32_t kPoints = PointGroups<T, D>::kPoints;
+    T distances[kPoints];
+    points_.template squared_distances<false, false>(query, nullptr, group, distances);
+#pragma unroll
+    for (unsigned i = 0; i < kPoints; ++i)
+      closest.offer(distances[i], min(group * kPoints + i, points_.count - 1), idx_array_);
   }
 
   const SplitTree& tree_;

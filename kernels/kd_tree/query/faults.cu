@@ -6,6 +6,7 @@
 #include "kernels/core/div.h"
 #include "kernels/kd_tree/query/faults.cuh"
 #include "kernels/kd_tree/query/traversal.h"
+#include "kernels/primitives/launch.cuh"
 
 namespace cumulus::kd_tree {
 namespace {
@@ -18,7 +19,8 @@ namespace {
 /// Cannot deadlock: no thread waits for another.
 /// Source: this project's.
 template <class T>
-__global__ void find_faults(Search<T> search, unsigned long long* first) {
+__global__ void find_any_fault(Search<T> search, unsigned long long* first) {
+  allow_secondary_kernel();
   using Fault = NeighborReport::Fault;
   const std::int64_t number = thread_number();
   const auto leaves = static_cast<unsigned long long>(search.all_leaves());
@@ -41,7 +43,7 @@ __global__ void find_faults(Search<T> search, unsigned long long* first) {
 
 inline constexpr std::int64_t kCheckedCoordinates = 4;
 
-/// As find_faults, of queries that only a NaN puts at fault: what most searches are.
+/// As find_any_fault, of queries that only a NaN puts at fault: what most searches are.
 /// Owns: thread i leaf i; coordinates of the queries, kCheckedCoordinates of them a block's threads apart.
 /// Reads: the leaf and the one before it; the coordinates.
 /// Writes: the least number, by atomic minima.
@@ -51,6 +53,7 @@ inline constexpr std::int64_t kCheckedCoordinates = 4;
 template <class T>
 __global__ void __launch_bounds__(kSearchThreads)
     find_nan_or_leaf(Search<T> search, unsigned long long* first) {
+  allow_secondary_kernel();
   const std::int64_t number = thread_number();
   if (number < search.all_leaves() &&
       find_leaf_fault(search.shape, search.node_data, number).fault != NeighborReport::Fault::kNone) {
@@ -69,7 +72,6 @@ __global__ void __launch_bounds__(kSearchThreads)
   }
 }
 
-/// What of the first fault a report says.
 /// Owns: one thread has all.
 /// Reads: the first fault's number; what is at fault.
 /// Writes: the report.
@@ -77,22 +79,8 @@ __global__ void __launch_bounds__(kSearchThreads)
 /// Cannot deadlock: no thread waits for another.
 /// Source: this project's.
 template <class T>
-__global__ void describe_fault(Search<T> search, const unsigned long long* first, NeighborReport* report) {
-  *report = NeighborReport();
-  if (*first == ~0ull) return;
-  auto number = static_cast<std::int64_t>(*first);
-  if (number < search.all_leaves()) {
-    *report = find_leaf_fault(search.shape, search.node_data, number);
-    return;
-  }
-  number -= search.all_leaves();
-  if (number < search.shape.trees) {
-    *report = find_tree_fault(search.shape, search.node_bounds, search.parameters, number);
-    return;
-  }
-  const std::int64_t query = number - search.shape.trees;
-  *report = find_fault(search.queries + query * search.shape.dimensions, search.shape.dimensions,
-                       search.radius(query), search.parameters, query);
+__global__ void write_fault(Search<T> search, NeighborReport* report) {
+  describe_fault(search, report);
 }
 
 /// Whether queries can be at fault by a NaN alone, that is, have neither a period to lie in nor a radius
@@ -112,29 +100,41 @@ void launch_find_faults(CUstream_st* stream, const Search<T>& search, unsigned l
   }
   const std::int64_t threads =
       std::max(search.all_queries(), search.all_leaves());  // which are no fewer than trees
-  if (threads > 0) find_faults<<<search_blocks(threads), kSearchThreads, 0, stream>>>(search, first);
+  if (threads > 0) find_any_fault<<<search_blocks(threads), kSearchThreads, 0, stream>>>(search, first);
 }
 
 }  // namespace
 
 template <class T>
-void report_faults(CudaExecutor& executor, Search<T>& search, NeighborReport* report) {
+FaultReport find_faults(CudaExecutor& executor, Search<T>& search, NeighborReport* report) {
   auto* first = reinterpret_cast<unsigned long long*>(executor.scratch<std::uint64_t>(1).data());
   const DeviceSpan<NeighborReport> found = executor.scratch<NeighborReport>(1);
   CUMULUS_CUDA(cudaMemsetAsync(first, 0xFF, sizeof(*first), executor.stream()));
   launch_find_faults(executor.stream(), search, first);
-  // Where the report can be written by the kernel, nothing waits for a copy of it.
-  auto* view = static_cast<NeighborReport*>(executor.device_view(report));
-  describe_fault<<<1, 1, 0, executor.stream()>>>(search, first, view != nullptr ? view : found.data());
   CUMULUS_CUDA(cudaGetLastError());
-  if (view == nullptr) {
-    executor.download({reinterpret_cast<const std::byte*>(found.data()), sizeof(*report)},
-                      {reinterpret_cast<std::byte*>(report), sizeof(*report)});
-  }
   search.first_fault = first;
   executor.check_interrupt();
+  // Where the report can be written by the kernel, nothing waits for a copy of it.
+  auto* view = static_cast<NeighborReport*>(executor.device_view(report));
+  return {report, view != nullptr ? view : found.data(), view == nullptr};
 }
 
+void FaultReport::finish(CudaExecutor& executor) const {
+  if (!is_copied) return;
+  executor.download({reinterpret_cast<const std::byte*>(view), sizeof(*report)},
+                    {reinterpret_cast<std::byte*>(report), sizeof(*report)});
+}
+
+template <class T>
+void report_faults(CudaExecutor& executor, Search<T>& search, NeighborReport* report) {
+  const FaultReport found = find_faults(executor, search, report);
+  write_fault<<<1, 1, 0, executor.stream()>>>(search, found.view);
+  CUMULUS_CUDA(cudaGetLastError());
+  found.finish(executor);
+}
+
+template FaultReport find_faults(CudaExecutor&, Search<float>&, NeighborReport*);
+template FaultReport find_faults(CudaExecutor&, Search<double>&, NeighborReport*);
 template void report_faults(CudaExecutor&, Search<float>&, NeighborReport*);
 template void report_faults(CudaExecutor&, Search<double>&, NeighborReport*);
 

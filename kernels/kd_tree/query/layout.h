@@ -15,13 +15,12 @@ struct OrderedQuery {
   bool operator<(const OrderedQuery& other) const { return code < other.code; }
 };
 
-/// The extents along one axis of a node's two children.
-template <class T>
+/// The extents along one axis of a node's two children; those of FLOAT64 moved outwards.
 struct alignas(16) ChildExtents {
-  T left_lower;
-  T left_upper;
-  T right_lower;
-  T right_upper;
+  float left_lower;
+  float left_upper;
+  float right_lower;
+  float right_upper;
 };
 
 /// Along one axis, where a node's left child ends and its right one begins. The lowest bits of both hold the

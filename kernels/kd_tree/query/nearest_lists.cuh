@@ -2,7 +2,7 @@
 
 // The nearest points so far of one thread's query, as keys that order as (distance, index) does. Where there
 // are fewer than wanted, the key of no point at the radius stands in for each: nothing that is not before it
-// is inserted, and a list is always full.
+// is inserted, and a list is full in the end.
 //
 // A list ends in its column of shared memory, sorted: keys i of a warp's lanes lie side by side, kColumnPitch
 // apart from keys i + 1, so that lanes write their columns, and read across them, without bank conflicts.
@@ -25,11 +25,13 @@ struct WideKey {
   __device__ bool operator<(const WideKey& other) const {
     return distance < other.distance || (distance == other.distance && index < other.index);
   }
-  __device__ bool operator<=(const WideKey& other) const { return !(other < *this); }
-  __device__ bool operator>=(const WideKey& other) const { return !(*this < other); }
 };
 
-/// Of FLOAT32 both fit into one number.
+/// Of FLOAT32 both fit into one number. No such key is a NaN as FLOAT64, where one instruction compares.
+__device__ inline bool comes_before(std::uint64_t a, std::uint64_t b) {
+  return __longlong_as_double(static_cast<long long>(a)) < __longlong_as_double(static_cast<long long>(b));
+}
+__device__ inline bool comes_before(const WideKey& a, const WideKey& b) { return a < b; }
 template <class T>
 using CandidateKey = std::conditional_t<sizeof(T) == 4, std::uint64_t, WideKey>;
 
@@ -127,11 +129,11 @@ class RegisterList {
   __device__ T limit() const { return key_distance(keys_[kCapacity - 1]); }
 
   __device__ void offer(const Key& key) {
-    bool before = key < keys_[kCapacity - 1];
+    bool before = comes_before(key, keys_[kCapacity - 1]);
     if (!before) return;
 #pragma unroll
     for (int i = kCapacity - 1; i > 0; --i) {
-      const bool before_last = key < keys_[i - 1];
+      const bool before_last = comes_before(key, keys_[i - 1]);
       keys_[i] = before_last ? keys_[i - 1] : before ? key : keys_[i];
       before = before_last;
     }
@@ -165,23 +167,23 @@ class HeapList {
   __device__ HeapList(int wanted, T squared_radius, const KeyColumn<T>& column)
       : wanted_(static_cast<unsigned>(wanted)),
         column_(column),
-        limit_(candidate_key(squared_radius, kNoPoint)) {
-    for (unsigned i = 0; i < wanted_; ++i) column_.store(i, limit_);
-  }
+        limit_(candidate_key(squared_radius, kNoPoint)) {}
 
   __device__ T limit() const { return key_distance(limit_); }
 
   __device__ void offer(const Key& key) {
-    if (key >= limit_) return;
-    sink(key, wanted_);
+    if (!comes_before(key, limit_)) return;
+    if (count_ < wanted_) return append(key);
+    sink(key, 0, wanted_);
     limit_ = column_.load(0);
   }
 
   /// Takes the top off and puts it behind what remains, again and again.
   __device__ void finish() {
+    for (const Key none = limit_; count_ < wanted_;) append(none);
     for (unsigned rest = wanted_ - 1; rest > 0; --rest) {
       const Key top = column_.load(0);
-      sink(column_.load(rest), rest);
+      sink(column_.load(rest), 0, rest);
       column_.store(rest, top);
     }
   }
@@ -189,9 +191,17 @@ class HeapList {
  private:
   static constexpr unsigned kChildren = 4;
 
-  /// Puts `key` in the place of the top of a heap of `count`.
-  __device__ void sink(const Key& key, unsigned count) {
-    unsigned place = 0;
+  /// Keys are a heap once all wanted are there.
+  __device__ void append(const Key& key) {
+    column_.store(count_++, key);
+    if (count_ < wanted_) return;
+    for (unsigned place = (wanted_ + kChildren - 2) / kChildren; place-- > 0;)
+      sink(column_.load(place), place, wanted_);
+    limit_ = column_.load(0);
+  }
+
+  /// Puts `key` in the place of the top of a heap of `count`, or of a part of it.
+  __device__ void sink(const Key& key, unsigned place, unsigned count) {
     for (;;) {
       const unsigned first = kChildren * place + 1;
       if (first >= count) break;
@@ -200,11 +210,11 @@ class HeapList {
 #pragma unroll
       for (unsigned other = 1; other < kChildren; ++other) {
         const Key its = first + other < count ? column_.load(first + other) : candidate_key(T{0}, 0);
-        if (its <= last) continue;
+        if (!comes_before(last, its)) continue;
         last = its;
         child = first + other;
       }
-      if (last <= key) break;
+      if (!comes_before(key, last)) break;
       column_.store(place, last);
       place = child;
     }
@@ -213,6 +223,7 @@ class HeapList {
 
   const unsigned wanted_;
   const KeyColumn<T> column_;
+  unsigned count_ = 0;
   Key limit_;
 };
 

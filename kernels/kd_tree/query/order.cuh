@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/kd_tree/query/faults.cuh"
 #include "kernels/kd_tree/query/search.cuh"
 #include "kernels/primitives/launch.cuh"
 #include "kernels/primitives/warp.cuh"
@@ -47,16 +48,18 @@ __device__ float summed_log_of_nearness(const Search<T>& search) {
 /// than to one anywhere by half as many powers of two as the best order could make it. NaN is in no order.
 /// Owns: one block has all.
 /// Reads: 64 neighbouring queries for each of its warps; there are at least kMinSortedQueries.
-/// Writes: whether they are in order, 1 or 0.
+/// Writes: whether they are in order, 1 or 0; the report of faults.
 /// Waits for: the kernel in front; nothing of other blocks.
 /// Cannot deadlock: all threads reach its barrier.
 /// Source: this project's.
 template <class T, int D>
-__global__ void __launch_bounds__(kOrderThreads) look_at_order(Search<T> search, std::uint32_t* in_order) {
+__global__ void __launch_bounds__(kOrderThreads)
+    look_at_order(Search<T> search, std::uint32_t* in_order, NeighborReport* report) {
   wait_for_primary_kernel();
   allow_secondary_kernel();
   const float nearness = summed_log_of_nearness<T, D>(search) / kOrderThreads;
   if (threadIdx.x == 0) *in_order = nearness <= -log2f(static_cast<float>(search.all_queries())) / D ? 1 : 0;
+  if (threadIdx.x == 32) describe_fault(search, report);
 }
 
 }  // namespace cumulus::kd_tree

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/kd_tree/query/bounds.cuh"
 #include "kernels/kd_tree/query/nearest_lists.cuh"
 #include "kernels/kd_tree/query/point_groups.cuh"
 #include "kernels/kd_tree/query/search.cuh"
@@ -30,41 +31,42 @@ inline constexpr int kMinSortedBlocks<float, D, RegisterList<float>> =
 /// Points read before the first is waited for.
 inline constexpr std::uint32_t kLoads = 4;
 
-/// The squared distances of the points `first` to `first` + 3 from a query, of the last before `end` again
+/// The fused distances of the points `first` to `first` + 3 from a query, of the last before `end` again
 /// where there are no more; `first` is a multiple of 4.
 template <class T, int D, bool kPeriodic>
 __device__ void measure(const QueriedTree<T, D, kPeriodic>& tree, const PointGroups<T, D>& points,
                         const T* query, std::uint32_t first, std::uint32_t end, T (&distances)[kLoads]) {
   if constexpr (kReadsGroups<T, D>) {
-    points.template squared_distances<kPeriodic>(query, tree.period(), first / kLoads, distances);
+    points.template squared_distances<kPeriodic, true>(query, tree.period(), first / kLoads, distances);
   } else {
 #pragma unroll
     for (std::uint32_t j = 0; j < kLoads; ++j) {
       distances[j] =
-          points.template squared_distance_of<kPeriodic>(query, tree.period(), min(first + j, end - 1));
+          points.template squared_distance_of<kPeriodic, true>(query, tree.period(), min(first + j, end - 1));
     }
   }
 }
 
-/// A bit for each of the points `first` to `end` - 1, of at most 32, that is within the limit; `first` is a
-/// multiple of 4.
+/// A bit for each of the points `first` to `end` - 1, of at most 32, that may be within the limit; `first` is
+/// a multiple of 4.
 template <class T, int D, bool kPeriodic>
 __device__ std::uint32_t near_points(const QueriedTree<T, D, kPeriodic>& tree,
                                      const PointGroups<T, D>& points, const T* query, std::uint32_t first,
                                      std::uint32_t end, T limit) {
   std::uint32_t near = 0;
+  const T most = fused_bound(limit);
   for (std::uint32_t i = 0; i < 32 && first + i < end; i += kLoads) {
     T distances[kLoads];
     measure(tree, points, query, first + i, end, distances);
 #pragma unroll
     for (std::uint32_t j = 0; j < kLoads; ++j)
-      if (distances[j] <= limit) near |= 1u << (i + j);
+      if (!(distances[j] > most)) near |= 1u << (i + j);  // NaN may be
   }
   return end - first < 32 ? near & ~(~0u << (end - first)) : near;
 }
 
-/// Of a leaf's points, the `wanted`-th least squared distance, of at most kCapacity; rounded up to FLOAT32,
-/// and +Inf where there are fewer.
+/// Of a leaf's points, what the `wanted`-th least squared distance is at most, of at most kCapacity; rounded
+/// up to FLOAT32, and +Inf where there are fewer.
 template <int kCapacity, class T, int D, bool kPeriodic>
 __device__ T distance_of_last(const QueriedTree<T, D, kPeriodic>& tree, const PointGroups<T, D>& points,
                               const T* query, std::uint32_t begin, std::uint32_t end, int wanted) {
@@ -76,7 +78,8 @@ __device__ T distance_of_last(const QueriedTree<T, D, kPeriodic>& tree, const Po
     measure(tree, points, query, first, end, distances);
 #pragma unroll
     for (std::uint32_t j = 0; j < kLoads; ++j) {
-      float next = first + j >= begin && first + j < end ? rounded_up(distances[j]) : INFINITY;
+      float next = first + j >= begin && first + j < end ? fminf(rounded_up(distances[j]), INFINITY)
+                                                         : INFINITY;  // of NaN, too
 #pragma unroll
       for (int i = 0; i < kCapacity; ++i) {
         const float lesser = fminf(least[i], next);
@@ -85,7 +88,7 @@ __device__ T distance_of_last(const QueriedTree<T, D, kPeriodic>& tree, const Po
       }
     }
   }
-  return static_cast<T>(least[kCapacity - 1]);
+  return fused_bound(static_cast<T>(least[kCapacity - 1]));
 }
 
 /// An insertion costs more than a distance: first, all lanes find which points of their leaves are within
@@ -117,38 +120,40 @@ __device__ void offer_leaf(const QueriedTree<T, D, kPeriodic>& tree, const Point
 /// are those of the tree's inner nodes.
 template <class T, int D, bool kPeriodic, class List>
 __device__ void offer_near_points(const QueriedTree<T, D, kPeriodic>& tree, const PointGroups<T, D>& points,
-                                  const ChildExtents<T>* boxes, const T* query, List& list) {
+                                  const ChildExtents* boxes, const T* query, List& list) {
   constexpr std::uint32_t kNone = ~0u;
+  const BoxQuery<T, D, kPeriodic> box_query(query, tree.period());
   std::uint32_t later[kMaxKdTreeLevels];
-  T later_distance[kMaxKdTreeLevels];
+  float later_distance[kMaxKdTreeLevels];
   int waiting = 0;
   bool is_first = true;
+  float most = rounded_up(fused_bound(list.limit()));
   const auto next = [&] {
     while (waiting > 0) {
       --waiting;
-      if (later_distance[waiting] <= list.limit()) return later[waiting];
+      if (later_distance[waiting] <= most) return later[waiting];
     }
     return kNone;
   };
   for (std::uint32_t node = 0; node != kNone; node = next()) {
     while (node != kNone && !tree.is_leaf(node)) {
-      T left;
-      T right;
-      squared_child_distances<T, D, kPeriodic>(boxes + static_cast<std::int64_t>(node) * D, query,
-                                               tree.period(), &left, &right);
+      float left;
+      float right;
+      box_query.squared_child_distances(boxes + static_cast<std::int64_t>(node) * D, &left, &right);
       const bool left_first = left <= right;
-      const T nearer = left_first ? left : right;
-      const T farther = left_first ? right : left;
-      if (farther <= list.limit()) {
+      const float nearer = left_first ? left : right;
+      const float farther = left_first ? right : left;
+      if (farther <= most) {
         later[waiting] = 2 * node + (left_first ? 2 : 1);
         later_distance[waiting] = farther;
         ++waiting;
       }
-      node = nearer <= list.limit() ? 2 * node + (left_first ? 1 : 2) : next();
+      node = nearer <= most ? 2 * node + (left_first ? 1 : 2) : next();
     }
     if (node == kNone) return;
     offer_leaf(tree, points, query, node, is_first, list);
     is_first = false;
+    most = rounded_up(fused_bound(list.limit()));
   }
 }
 
@@ -190,7 +195,7 @@ __device__ void store_lists(const Search<T>& search, const KeyColumn<T>& column,
 ///   for rays in T. Aila and S. Laine, "Understanding the efficiency of ray traversal on GPUs", 2009.
 template <class T, int D, bool kPeriodic, class List, bool kOneTree>
 __global__ void __launch_bounds__(List::kThreads, kMinSortedBlocks<T, D, List>)
-    search_sorted(Search<T> search, const ChildExtents<T>* boxes, int neighbors, QuerySort sort,
+    search_sorted(Search<T> search, const ChildExtents* boxes, int neighbors, QuerySort sort,
                   std::int64_t* indices, T* distances) {
   extern __shared__ std::uint64_t columns[];
   wait_for_primary_kernel();

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "kernels/kd_tree/query/bounds.cuh"
 #include "kernels/kd_tree/query/layout.h"
 #include "kernels/kd_tree/query/search.cuh"
 #include "kernels/primitives/launch.cuh"
@@ -11,13 +12,13 @@
 
 namespace cumulus::kd_tree {
 
-/// Copies the boxes of each inner node's children side by side: a 16-byte load (FLOAT64: two) for each axis
-/// and step. Owns: thread i the i-th inner node of all trees. Reads: the bounds of its two children. Writes:
-/// its `boxes`. Waits for: the kernel in front. Cannot deadlock: no thread waits for another. Source: this
+/// Copies the boxes of each inner node's children side by side: a 16-byte load for each axis and step.
+/// Owns: thread i the i-th inner node of all trees. Reads: the bounds of its two children. Writes: its
+/// `boxes`. Waits for: the kernel in front. Cannot deadlock: no thread waits for another. Source: this
 /// project's, after wide nodes of bounding volume hierarchies.
 template <class T, int D>
 __global__ void __launch_bounds__(kSearchThreads)
-    gather_child_boxes(KdTreeShape shape, const T* node_bounds, ChildExtents<T>* boxes) {
+    gather_child_boxes(KdTreeShape shape, const T* node_bounds, ChildExtents* boxes) {
   wait_for_primary_kernel();
   allow_secondary_kernel();
   const std::int64_t nodes = shape.nodes();
@@ -29,34 +30,53 @@ __global__ void __launch_bounds__(kSearchThreads)
   const T* lower = node_bounds + (2 * tree * nodes + left) * D;
   const T* upper = lower + nodes * D;
   for (int axis = 0; axis < D; ++axis) {
-    boxes[number * D + axis] = {lower[axis], upper[axis], lower[D + axis], upper[D + axis]};
+    boxes[number * D + axis] = {rounded_down(lower[axis]), rounded_up(upper[axis]),
+                                rounded_down(lower[D + axis]), rounded_up(upper[D + axis])};
   }
 }
 
-/// The squared distances of a query from both children of a node, whose extents are `boxes`. `period` is read
-/// where axes may close on themselves.
+/// A query as boxes see it, in FLOAT32. Each operation is rounded so that no point of a box is nearer than
+/// the box, but for the rounding of the point's own sum (fused_bound).
 template <class T, int D, bool kPeriodic>
-__device__ void squared_child_distances(const ChildExtents<T>* boxes, const T* query, const T* period,
-                                        T* left, T* right) {
-  *left = 0;
-  *right = 0;
+class BoxQuery {
+ public:
+  /// `period` is read where axes may close on themselves.
+  __device__ BoxQuery(const T* query, const T* period) {
 #pragma unroll
-  for (int axis = 0; axis < D; ++axis) {
-    const ChildExtents<T> extents = boxes[axis];
-    T from_left;
-    T from_right;
-    if constexpr (kPeriodic) {
-      from_left = periodic_axis_distance(query[axis], extents.left_lower, extents.left_upper, period[axis]);
-      from_right =
-          periodic_axis_distance(query[axis], extents.right_lower, extents.right_upper, period[axis]);
-    } else {
-      from_left = axis_distance(query[axis], extents.left_lower, extents.left_upper);
-      from_right = axis_distance(query[axis], extents.right_lower, extents.right_upper);
+    for (int axis = 0; axis < D; ++axis) {
+      below_[axis] = rounded_down(query[axis]);
+      above_[axis] = rounded_up(query[axis]);
+      period_[axis] = kPeriodic ? rounded_down(period[axis]) : INFINITY;
     }
-    *left = add(*left, multiply(from_left, from_left));
-    *right = add(*right, multiply(from_right, from_right));
   }
-}
+  /// From both children of a node, whose extents are `boxes`.
+  __device__ void squared_child_distances(const ChildExtents* boxes, float* left, float* right) const {
+    *left = 0;
+    *right = 0;
+#pragma unroll
+    for (int axis = 0; axis < D; ++axis) {
+      const ChildExtents extents = boxes[axis];
+      const float from_left = distance(axis, extents.left_lower, extents.left_upper);
+      const float from_right = distance(axis, extents.right_lower, extents.right_upper);
+      *left = __fmaf_rd(from_left, from_left, *left);
+      *right = __fmaf_rd(from_right, from_right, *right);
+    }
+  }
+
+ private:
+  /// As axis_distance and periodic_axis_distance.
+  __device__ float distance(int axis, float lower, float upper) const {
+    const float direct = fmaxf(fmaxf(__fsub_rd(lower, above_[axis]), __fsub_rd(below_[axis], upper)), 0.0f);
+    if constexpr (!kPeriodic) return direct;
+    const float around =
+        __fsub_rd(period_[axis], fmaxf(__fsub_ru(above_[axis], lower), __fsub_ru(upper, below_[axis])));
+    return around < direct ? fmaxf(around, 0.0f) : direct;
+  }
+
+  float below_[D];
+  float above_[D];
+  float period_[D];
+};
 
 /// Scratch memory in which queries are sorted.
 struct QuerySort {
@@ -79,14 +99,14 @@ struct QuerySort {
 /// queries.
 template <class T, int D>
 struct BoxForest {
-  const ChildExtents<T>* boxes;
+  const ChildExtents* boxes;
   std::int64_t inner_nodes;  // of a tree
 
   __device__ bool left_is_nearer(std::int64_t tree, std::uint32_t node, const T* query) const {
-    T left;
-    T right;
-    squared_child_distances<T, D, false>(boxes + (tree * inner_nodes + node) * D, query, nullptr, &left,
-                                         &right);
+    float left;
+    float right;
+    BoxQuery<T, D, false>(query, nullptr)
+        .squared_child_distances(boxes + (tree * inner_nodes + node) * D, &left, &right);
     return left <= right;
   }
 };

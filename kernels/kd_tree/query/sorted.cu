@@ -59,14 +59,13 @@ void clear_counts(CUstream_st* stream, const SortBuffers& buffers) {
   CUMULUS_CUDA(cudaMemsetAsync(buffers.reserved.data(), 0, buffers.reserved.bytes(), stream));
 }
 
-/// Their counts are cleared.
+/// Their counts are cleared. The report of faults is written besides.
 template <class T, int D, class Forest>
-void sort_queries(CUstream_st* stream, const Search<T>& search, const Forest& forest,
-                  const SortBuffers& buffers, int level) {
-  const QuerySort sort = buffers.sort(level);
-  launch_dependent<look_at_order<T, D>>(stream, {1, kOrderThreads}, search, sort.in_order);
+void sort_queries(CUstream_st* stream, const Search<T>& search, const Forest& forest, const QuerySort& sort,
+                  NeighborReport* report) {
+  launch_dependent<look_at_order<T, D>>(stream, {1, kOrderThreads}, search, sort.in_order, report);
   const unsigned blocks = std::min(search_blocks(search.all_queries()), kMaxSortBlocks);
-  const unsigned node_blocks = divide_up(1u << level, kPlacedNodes);
+  const unsigned node_blocks = divide_up(1u << sort.level, kPlacedNodes);
   launch_dependent<route_queries<T, D, Forest>>(stream, {blocks, kSearchThreads}, search, forest, sort);
   launch_dependent<place_nodes>(stream, {search.shape.trees * node_blocks, static_cast<int>(kPlacedNodes)},
                                 sort, node_blocks);
@@ -77,7 +76,7 @@ void sort_queries(CUstream_st* stream, const Search<T>& search, const Forest& fo
 
 template <auto kKernel, int kThreads, class T>
 void search_in_slices(CudaExecutor& executor, const NearestSorted& plan, const Search<T>& search,
-                      const ChildExtents<T>* boxes, const SortBuffers& sorted,
+                      const ChildExtents* boxes, const SortBuffers& sorted,
                       const NearestJob<T, Space::kDevice>& job) {
   launch_slices(executor, search.all_queries(), slice_bounds(search, kFirstSliceSorted),
                 [&](std::int64_t begin, std::int64_t end) {
@@ -90,7 +89,7 @@ void search_in_slices(CudaExecutor& executor, const NearestSorted& plan, const S
 
 template <class T, int D, bool kPeriodic, class List>
 void search_with(CudaExecutor& executor, const NearestSorted& plan, const Search<T>& search,
-                 const ChildExtents<T>* boxes, const SortBuffers& sorted,
+                 const ChildExtents* boxes, const SortBuffers& sorted,
                  const NearestJob<T, Space::kDevice>& job) {
   constexpr bool kOneTree = List::kInRegisters && !kPeriodic;  // has a kernel of its own
   const auto search_all =
@@ -123,28 +122,29 @@ template <class T>
 void find_nearest_sorted(CudaExecutor& executor, const NearestSorted& plan,
                          const NearestJob<T, Space::kDevice>& job, NeighborReport* report) {
   Search<T> search = search_of(job.forest);
-  report_faults(executor, search, report);
-  if (search.all_queries() == 0) return;
-  ChildExtents<T>* const boxes = executor.scratch<ChildExtents<T>>(plan.child_extents).data();
+  if (search.all_queries() == 0) return report_faults(executor, search, report);
+  ChildExtents* const boxes = executor.scratch<ChildExtents>(plan.child_extents).data();
   const SortBuffers sorted(executor, plan.level, job.forest);
-  const std::int64_t inner_nodes = search.shape.nodes() / 2;
   clear_counts(executor.stream(), sorted);
-  with_dimensions_between<2,
-                          kMaxSortedDimensions>(search.shape.dimensions, [&]<int D>(
-                                                                             Dimensions<D> /*dimensions*/) {
-    if (inner_nodes > 0) {
-      gather_child_boxes<T, D>
-          <<<search_blocks(search.shape.trees * inner_nodes), kSearchThreads, 0, executor.stream()>>>(
+  const FaultReport faults = find_faults(executor, search, report);
+  const std::int64_t inner_nodes = search.shape.nodes() / 2;
+  with_dimensions_between<2, kMaxSortedDimensions>(
+      search.shape.dimensions, [&]<int D>(Dimensions<D> /*dimensions*/) {
+        if (inner_nodes > 0) {
+          launch_dependent<gather_child_boxes<T, D>>(
+              executor.stream(), {search_blocks(search.shape.trees * inner_nodes), kSearchThreads},
               search.shape, search.node_bounds, boxes);
-    }
-    sort_queries<T, D>(executor.stream(), search, BoxForest<T, D>{boxes, inner_nodes}, sorted, plan.level);
-    const auto search_all = search.parameters.periodic ? plan.lists_in_registers
-                                                             ? search_with<T, D, true, RegisterList<T>>
-                                                             : search_with<T, D, true, HeapList<T>>
-                            : plan.lists_in_registers ? search_with<T, D, false, RegisterList<T>>
-                                                       : search_with<T, D, false, HeapList<T>>;
-    search_all(executor, plan, search, boxes, sorted, job);
-  });
+        }
+        sort_queries<T, D>(executor.stream(), search, BoxForest<T, D>{boxes, inner_nodes},
+                           sorted.sort(plan.level), faults.view);
+        const auto search_all = search.parameters.periodic ? plan.lists_in_registers
+                                                                 ? search_with<T, D, true, RegisterList<T>>
+                                                                 : search_with<T, D, true, HeapList<T>>
+                                : plan.lists_in_registers ? search_with<T, D, false, RegisterList<T>>
+                                                           : search_with<T, D, false, HeapList<T>>;
+        search_all(executor, plan, search, boxes, sorted, job);
+      });
+  faults.finish(executor);
 }
 
 template void find_nearest_sorted(CudaExecutor&, const NearestSorted&,
@@ -156,23 +156,24 @@ template <class T>
 void find_closest_sorted(CudaExecutor& executor, const ClosestSorted& plan,
                          const NearestJob<T, Space::kDevice>& job, NeighborReport* report) {
   Search<T> search = search_of(job.forest);
-  report_faults(executor, search, report);
-  if (search.all_queries() == 0) return;
+  if (search.all_queries() == 0) return report_faults(executor, search, report);
   const SplitArrays splits{executor.scratch<SplitNode>(plan.splits).data(),
                            executor.scratch<std::uint32_t>(plan.leaf_begins).data()};
   const SortBuffers sorted(executor, plan.level, job.forest);
   clear_counts(executor.stream(), sorted);
-  with_dimensions_between<2, kMaxSplitDimensions>(
-      search.shape.dimensions, [&]<int D>(Dimensions<D> /*dimensions*/) {
-        gather_splits<T, D>
-            <<<search_blocks(search.all_leaves()), kSearchThreads, 0, executor.stream()>>>(search, splits);
-        sort_queries<T, D>(executor.stream(), search,
-                           SplitForest<T, D>{splits.nodes, search.shape.nodes() / 2}, sorted, plan.level);
-        const auto search_all = search.shape.trees == 1
-                                    ? search_closest_in_slices<search_closest<T, D, true>, T>
-                                    : search_closest_in_slices<search_closest<T, D, false>, T>;
-        search_all(executor, search, splits, sorted.sort(plan.level), job);
-      });
+  const FaultReport faults = find_faults(executor, search, report);
+  with_dimensions_between<2, kMaxSplitDimensions>(search.shape.dimensions, [&]<int D>(
+                                                                               Dimensions<D> /*dimensions*/) {
+    launch_dependent<gather_splits<T, D>>(
+        executor.stream(), {search_blocks(search.all_leaves()), kSearchThreads}, search, splits);
+    sort_queries<T, D>(executor.stream(), search, SplitForest<T, D>{splits.nodes, search.shape.nodes() / 2},
+                       sorted.sort(plan.level), faults.view);
+    const auto search_all = search.shape.trees == 1
+                                ? search_closest_in_slices<search_closest<T, D, true>, T>
+                                : search_closest_in_slices<search_closest<T, D, false>, T>;
+    search_all(executor, search, splits, sorted.sort(plan.level), job);
+  });
+  faults.finish(executor);
 }
 
 template void find_closest_sorted(CudaExecutor&, const ClosestSorted&,

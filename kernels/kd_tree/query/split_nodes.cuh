@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "kernels/kd_tree/query/bounds.cuh"
 #include "kernels/kd_tree/query/layout.h"
 #include "kernels/kd_tree/query/search.cuh"
 #include "kernels/primitives/launch.cuh"
@@ -19,12 +20,6 @@ __device__ inline float raised_to_bit(float x, unsigned bit) {
   if ((bits & 1u) == bit) return positive_zero;
   return __uint_as_float((bits >> 31) != 0 ? bits - 1 : bits + 1);
 }
-
-/// FLOAT64 planes are kept in FLOAT32, moved outwards.
-__device__ inline float rounded_up(float x) { return x; }
-__device__ inline float rounded_up(double x) { return __double2float_ru(x); }
-__device__ inline float rounded_down(float x) { return x; }
-__device__ inline float rounded_down(double x) { return __double2float_rd(x); }
 
 /// A node's split, its bounds rounded outwards by a unit in the last place to hold the axis.
 __device__ inline SplitNode split_at(int axis, float left_upper, float right_lower) {

@@ -51,15 +51,25 @@ struct EncodeJob {
 };
 
 template <class T>
+auto small_kernel(const EncodeSmallPlan& plan) {
+  constexpr int kAll = kSmallClusters;
+  constexpr int kHalf = kSmallClusters / 2;
+  const int clusters = plan.blocks / kSmallBlocks;
+  if (clusters > kHalf)
+    return plan.rows <= 1 ? encode_small<T, 1, kAll> : encode_small<T, kClusterRows, kAll>;
+  if (clusters > 1) return encode_small<T, 1, kHalf>;
+  return plan.rows <= 1   ? encode_small<T, 1, 1>
+         : plan.rows <= 2 ? encode_small<T, 2, 1>
+         : plan.rows <= 4 ? encode_small<T, 4, 1>
+                          : encode_small<T, kSmallRows, 1>;
+}
+
+template <class T>
 void encode_with(CudaExecutor& executor, const EncodeSmallPlan& plan, const EncodeJob<T>& job) {
   const auto scratch = executor.scratch<std::byte>(kBlockAlignment);
   auto* view = static_cast<EncodeRunLengthsReport*>(executor.device_view(job.report));
-  const LaunchShape shape(std::int64_t{plan.blocks}, kSmallThreads, 0, plan.blocks);
-  const auto kernel = plan.rows <= 1   ? encode_small<T, 1>
-                      : plan.rows <= 2 ? encode_small<T, 2>
-                      : plan.rows <= 4 ? encode_small<T, 4>
-                                       : encode_small<T, kSmallRows>;
-  launch_cluster(executor.stream(), kernel, shape, job.arguments(scratch, 0, view));
+  const LaunchShape shape(std::int64_t{plan.blocks}, kSmallThreads, 0, std::min(plan.blocks, kSmallBlocks));
+  launch_cluster(executor.stream(), small_kernel<T>(plan), shape, job.arguments(scratch, 0, view));
   if (view == nullptr) job.download_report(executor, scratch);
 }
 

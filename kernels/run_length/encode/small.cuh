@@ -5,11 +5,13 @@
 #include <cstdint>
 
 #include "kernels/primitives/warp.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/run_length/encode/heads.cuh"
 #include "kernels/run_length/tuning.h"
 
-// The encoder of small arrays: one launch of one block, or of a cluster of blocks that exchange their sums in
-// shared memory, so that no status words have to be cleared first.
+// The encoder of small arrays: one launch of one block, or of clusters of blocks that exchange their sums in
+// shared memory. Clusters do not exchange: each counts the heads before its own elements itself, so that no
+// status words have to be cleared first and none waits for another.
 
 namespace cumulus::run_length {
 
@@ -18,9 +20,7 @@ struct HeadSum {
   std::int32_t runs;
   std::int32_t last;  // -1 where there is none
 
-  __device__ HeadSum then(const HeadSum& next) const {
-    return {runs + next.runs, next.last >= 0 ? next.last : last};
-  }
+  __device__ HeadSum with(const HeadSum& other) const { return {runs + other.runs, max(last, other.last)}; }
   /// By a warp: of the lanes before each.
   __device__ HeadSum exclusive(int lane) const {
     HeadSum sum = *this;
@@ -28,13 +28,18 @@ struct HeadSum {
     for (int step = 1; step < 32; step *= 2) {
       const HeadSum lower{__shfl_up_sync(kFullWarp, sum.runs, step),
                           __shfl_up_sync(kFullWarp, sum.last, step)};
-      if (lane >= step) sum = lower.then(sum);
+      if (lane >= step) sum = sum.with(lower);
     }
     const HeadSum before{__shfl_up_sync(kFullWarp, sum.runs, 1), __shfl_up_sync(kFullWarp, sum.last, 1)};
     return lane > 0 ? before : HeadSum{0, -1};
   }
   __device__ HeadSum of_lane(int lane) const {
     return {__shfl_sync(kFullWarp, runs, lane), __shfl_sync(kFullWarp, last, lane)};
+  }
+  /// By a warp: of all lanes, to each.
+  __device__ HeadSum of_warp() const {
+    return {static_cast<std::int32_t>(warp_sum(static_cast<std::uint32_t>(runs))),
+            static_cast<std::int32_t>(warp_max(static_cast<std::uint32_t>(last + 1))) - 1};
   }
 };
 
@@ -55,25 +60,28 @@ template <class T, int kRows>
 struct SmallRows {
   int first;
   T own[kRows];
+  T preceding[kRows];
   std::uint32_t heads[kRows];
 
+  /// Reads the elements. find_heads comes next, once all others that are wanted are being read.
   __device__ SmallRows(const EncodeArguments<T>& a, int first_element, int lane) : first(first_element) {
-    const auto count = static_cast<int>(a.count);
-    const auto cut = static_cast<int>(a.cut);
-    T before[kRows];
+    const auto last = static_cast<int>(a.count) - 1;
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
-      const int i = min(first + 32 * row + lane, count - 1);
+      const int i = min(first + 32 * row + lane, last);
       own[row] = a.elements[i];
-      before[row] = a.elements[max(i - 1, 0)];
+      preceding[row] = a.elements[max(i - 1, 0)];
     }
+  }
+  __device__ void find_heads(const EncodeArguments<T>& a, int lane) {
+    const auto count = static_cast<int>(a.count);
 #pragma unroll
     for (int row = 0; row < kRows; ++row) {
       const int i = first + 32 * row + lane;
-      const bool head = i == 0 || differ(own[row], before[row]);
+      const bool head = i == 0 || differ(own[row], preceding[row]);
       heads[row] = __ballot_sync(kFullWarp, head && i < count);
     }
-    if (cut != 0) add_cuts(cut, count, lane);
+    if (a.cut != 0) add_cuts(static_cast<int>(a.cut), count, lane);
   }
   __device__ void add_cuts(int cut, int count, int lane) {
 #pragma unroll
@@ -89,7 +97,7 @@ struct SmallRows {
   __device__ HeadSum sum() const {
     HeadSum all{0, -1};
 #pragma unroll
-    for (int row = 0; row < kRows; ++row) all = all.then(row_sum(row));
+    for (int row = 0; row < kRows; ++row) all = all.with(row_sum(row));
     return all;
   }
 
@@ -135,7 +143,7 @@ struct SmallRows {
         if (run > 0) store_small_length(a, run - 1, head - previous, head);
         if (a.first_runs != nullptr) write_first_run(a, head, run);
       }
-      before = before.then(row_sum(row));
+      before = before.with(row_sum(row));
     }
   }
 
@@ -145,52 +153,106 @@ struct SmallRows {
   }
 };
 
+/// The heads of a warp's part of the elements before its cluster's own, of which each block of the cluster
+/// has as many: at most kRows rows of 32.
+template <class T, int kRows>
+__device__ HeadSum sum_before_cluster(const EncodeArguments<T>& a, int rows_of_warp, int warp, int lane) {
+  const auto clusters = static_cast<int>(blockIdx.x) / kSmallBlocks;
+  const int rank = static_cast<int>(blockIdx.x) % kSmallBlocks;
+  const int elements = clusters * rows_of_warp * 32;
+  const int first = (rank * kSmallThreads / 32 + warp) * elements + lane;
+  const int end = first - lane + elements;
+  const auto cut = static_cast<int>(a.cut);
+  T own[kRows];
+  T preceding[kRows];
+#pragma unroll
+  for (int row = 0; row < kRows; ++row) {
+    const int i = min(first + 32 * row, static_cast<int>(a.count) - 1);
+    own[row] = a.elements[i];
+    preceding[row] = a.elements[max(i - 1, 0)];
+  }
+  HeadSum sum{0, -1};
+#pragma unroll
+  for (int row = 0; row < kRows; ++row) {
+    const int i = first + 32 * row;
+    const bool head = i == 0 || differ(own[row], preceding[row]) || (cut != 0 && i % cut == 0);
+    if (head && i < end) sum = {sum.runs + 1, i};
+  }
+  return sum.of_warp();
+}
+
+/// Of a block: the heads of its part of the elements before its cluster's own, and of its own elements.
+struct alignas(16) BlockSums {
+  HeadSum before_cluster;
+  HeadSum own;
+};
+
+/// By a warp: of all elements before a block, from the sums of its cluster's blocks.
+__device__ inline HeadSum sum_before_block(const BlockSums (&sums)[kSmallBlocks], int rank, int lane) {
+  HeadSum sum{0, -1};
+  if (lane < kSmallBlocks) sum = sums[lane].before_cluster;
+  if (lane < rank) sum = sum.with(sums[lane].own);
+  return sum.of_warp();
+}
+
 /// A whole array at once.
-/// Owns: a warp kRows rows of 32 elements, in order; a block its sum.
-/// Reads: its elements and the one before each; the sums of the cluster's other blocks.
-/// Writes: symbols of the runs that begin in its elements, and the lengths of the runs that end there; the
-///   last block the last length and the report.
-/// Waits for: the blocks of its cluster, which are all there is.
+/// Owns: a warp kRows rows of 32 elements, in order; a block and a cluster, of at most kMaxClusters, its sum.
+/// Reads: its elements and the one before each; of all elements before its cluster's as many as the cluster's
+///   other blocks, likewise.
+/// Writes: symbols of the runs that begin in its elements, and the lengths of the runs that end there; its
+///   sums, into the shared memory of its cluster's blocks; the last block the last length and the report.
+/// Waits for: the blocks of its cluster alone.
 /// Cannot deadlock: a cluster's blocks are resident together, and all threads reach its barriers.
 /// Source: this project's; mark, scan and write as in A. Balevic, "Parallel variable-length encoding on
 ///   GPGPUs", 2009.
-template <class T, int kRows>
+template <class T, int kRows, int kMaxClusters>
 __global__ void __launch_bounds__(kSmallThreads) encode_small(const EncodeArguments<T> a) {
   constexpr int kWarps = kSmallThreads / 32;
   static_assert(kWarps == 32);  // a lane for each
   __shared__ HeadSum warp_sums[kWarps];
-  __shared__ HeadSum block_sum;
+#if __CUDA_ARCH__ >= 900
+  __shared__ HeadSum warp_sums_before[kWarps];  // of elements before the cluster's
+  __shared__ BlockSums block_sums[kSmallBlocks];
+  const auto cluster = cooperative_groups::this_cluster();
+  if (gridDim.x > 1) cluster.barrier_arrive();
+#endif
   const int warp = warp_index();
   const int lane = lane_index();
   const int block = static_cast<int>(blockIdx.x);
-  const SmallRows<T, kRows> rows(a, (block * kWarps + warp) * kRows * 32, lane);
+  SmallRows<T, kRows> rows(a, (block * kWarps + warp) * kRows * 32, lane);
+#if __CUDA_ARCH__ >= 900
+  if constexpr (kMaxClusters > 1) {
+    const HeadSum before = sum_before_cluster<T, kRows*(kMaxClusters - 1)>(a, kRows, warp, lane);
+    if (lane == 0) warp_sums_before[warp] = before;
+  }
+#endif
+  rows.find_heads(a, lane);
   if (lane == 0) warp_sums[warp] = rows.sum();
   __syncthreads();
   const HeadSum of_warp = warp_sums[lane];
   const HeadSum before_warps = of_warp.exclusive(lane);
-  const HeadSum whole = before_warps.then(of_warp).of_lane(31);
+  const HeadSum whole = before_warps.with(of_warp).of_lane(31);
   HeadSum lower{0, -1};
 #if __CUDA_ARCH__ >= 900
-  const auto cluster = cooperative_groups::this_cluster();
   if (gridDim.x > 1) {
-    if (threadIdx.x == 0) block_sum = whole;
+    const int rank = block % kSmallBlocks;
+    cluster.barrier_wait();  // all blocks have begun
+    if (warp == 0) {
+      const HeadSum before = kMaxClusters > 1 ? warp_sums_before[lane].of_warp() : HeadSum{0, -1};
+      if (lane < kSmallBlocks) *cluster.map_shared_rank(&block_sums[rank], lane) = {before, whole};
+    }
     cluster.sync();
-    const HeadSum of_block = lane < block ? *cluster.map_shared_rank(&block_sum, lane) : HeadSum{0, -1};
-    lower = of_block.exclusive(lane).of_lane(31);
-    cluster.barrier_arrive();
+    lower = sum_before_block(block_sums, rank, lane);
   }
 #endif
   if (threadIdx.x == 0 && block == static_cast<int>(gridDim.x) - 1) {
-    const HeadSum all = lower.then(whole);
+    const HeadSum all = lower.with(whole);
     const auto count = static_cast<int>(a.count);
     *a.caller_report = {all.runs, -1};
     store_small_length(a, all.runs - 1, count - all.last, count);
     if (a.first_runs != nullptr) a.first_runs[(a.count - 1) / a.piece + 1] = all.runs;
   }
-  rows.write(a, lower.then(before_warps.of_lane(warp)), lane);
-#if __CUDA_ARCH__ >= 900
-  if (gridDim.x > 1) cluster.barrier_wait();  // a block that ends takes its sum along
-#endif
+  rows.write(a, lower.with(before_warps.of_lane(warp)), lane);
 }
 
 }  // namespace cumulus::run_length
