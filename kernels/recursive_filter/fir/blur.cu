@@ -12,6 +12,7 @@
 #include "kernels/primitives/launch.cuh"
 #include "kernels/recursive_filter/check.h"
 #include "kernels/recursive_filter/fir/blur.h"
+#include "kernels/recursive_filter/fir/direct.cuh"
 #include "kernels/recursive_filter/fir/large_steps.cuh"
 #include "kernels/recursive_filter/fir/stage.cuh"
 #include "kernels/recursive_filter/gpu/elements.cuh"
@@ -90,6 +91,8 @@ void run_stage(CudaExecutor& executor, const FirStage& stage, const Layers& laye
   on_device.by_ring_groups = FirDivisor(tile.ring_groups);
   on_device.from_row = layers.from.row;
   on_device.from_image = layers.from.image;
+  on_device.to_row = layers.to.row;
+  on_device.to_image = layers.to.image;
   on_device.blocks_x = divide_up(x.groups, std::int64_t{tile.column_groups});
   on_device.blocks_y = divide_up(y.groups, std::int64_t{tile.step_groups} * tile.steps);
   if (tile.ring_pitch == kFirNarrowRow + 1) {
@@ -99,13 +102,88 @@ void run_stage(CudaExecutor& executor, const FirStage& stage, const Layers& laye
   }
 }
 
+DirectAxis direct_axis(const FirPass& pass, const DirectTaps& taps) {
+  DirectAxis axis{};
+  axis.boundary = pass.boundary;
+  axis.in_length = pass.in_length;
+  axis.out_length = pass.out_length;
+  axis.first = pass.first - taps.front;
+  axis.chunks = taps.chunks;
+  for (std::int64_t tap = 0; tap < pass.taps; ++tap) {
+    const std::int64_t at = taps.front + tap;
+    axis.weights[at / kDirectTaps].values[at % kDirectTaps] = static_cast<float>(pass.weights[tap]);
+  }
+  return axis;
+}
+
+template <class T, int kChannels, int kNumbers>
+void launch_direct(CudaExecutor& executor, const DirectStage& stage, const Layers& layers) {
+  const T* from = reinterpret_cast<const T*>(layers.from.elements.first);
+  T* to = reinterpret_cast<T*>(layers.to.elements.first);
+  const std::int64_t blocks = stage.tile.blocks_x * stage.tile.blocks_y * layers.images;
+  const std::int64_t first = std::max<std::int64_t>(kFirstResults / (stage.tile.block_rows * kNumbers), 1);
+  launch_slices(executor, blocks, {.first = first}, [&](std::int64_t begin, std::int64_t end) {
+    launch_dependent<filter_direct<T, kChannels, kNumbers>>(
+        executor.stream(), {end - begin, direct_threads(kNumbers), stage.tile.shared_bytes}, from, to, stage,
+        begin);
+  });
+}
+
+template <class T, int kChannels>
+void launch_direct(CudaExecutor& executor, const DirectStage& stage, const Layers& layers) {
+  stage.tile.numbers == kDirectFewNumbers
+      ? launch_direct<T, kChannels, kDirectFewNumbers>(executor, stage, layers)
+      : launch_direct<T, kChannels, kDirectManyNumbers>(executor, stage, layers);
+}
+
+/// In blocks of `tile`.
+template <class T>
+void run_direct(CudaExecutor& executor, const FirStage& stage, const DirectTile& tile, const Layers& layers) {
+  constexpr std::int64_t kVector = 4;
+  const std::int64_t channels = layers.channels;
+  DirectStage on_device;
+  on_device.y = direct_axis(*stage.y, direct_taps_y(*stage.y));
+  on_device.x = direct_axis(*stage.x, direct_taps_x(*stage.x));
+  on_device.tile = tile;
+  on_device.from_row = layers.from.row;
+  on_device.from_image = layers.from.image;
+  on_device.to_row = layers.to.row;
+  on_device.to_image = layers.to.image;
+  const auto address = reinterpret_cast<std::uintptr_t>(layers.from.elements.first);
+  on_device.aligned = address % (kVector * sizeof(T)) == 0 && layers.from.row % kVector == 0 &&
+                      layers.from.image % kVector == 0;
+  if (channels == 1) return launch_direct<T, 1>(executor, on_device, layers);
+  if (channels == 2) return launch_direct<T, 2>(executor, on_device, layers);
+  if (channels == 3) return launch_direct<T, 3>(executor, on_device, layers);
+  launch_direct<T, 4>(executor, on_device, layers);
+}
+
+/// In the kernel that is made for it, if there is one.
+template <class Real>
+void run_small_step(CudaExecutor& executor, const FirStage& stage, const Layers& layers) {
+  const ElementKind kind = layers.from.elements.kind;
+  if (std::is_same_v<Real, float> && is_direct(stage) && kind == layers.to.elements.kind) {
+    const bool is_half = kind == ElementKind::kHalf;
+    const auto tile =
+        choose_direct_tile(stage, layers.to.extents, static_cast<int>(layers.channels), layers.images,
+                           is_half ? sizeof(__half) : sizeof(float), executor.numbers());
+    if (tile.has_value()) {
+      return is_half ? run_direct<__half>(executor, stage, *tile, layers)
+                     : run_direct<float>(executor, stage, *tile, layers);
+    }
+  }
+  run_stage<Real>(executor, stage, layers);
+}
+
 /// Of a stage along one axis.
 template <class Real>
 void run_large_step(CudaExecutor& executor, const FirStage& stage, const Layers& layers) {
   const bool along_x = stage.x.has_value();
   const FirPass& pass = along_x ? *stage.x : *stage.y;
-  const DevicePass on_device{pass.boundary, pass.in_length, pass.phases, pass.advance, pass.first,
-                             pass.taps,     pass.sigma,     pass.centre, pass.scale,   along_x};
+  DevicePass on_device{pass.boundary, pass.in_length, pass.phases, pass.advance, pass.first, pass.taps,
+                       pass.sigma,    pass.centre,    pass.scale,  along_x,      false,      {}};
+  on_device.is_given = pass.weights.size() <= kFirWeights;
+  if (on_device.is_given) std::copy(pass.weights.begin(), pass.weights.end(), on_device.weights);
   const PassExtents extents{layers.to.extents.height, layers.to.extents.width, layers.images,
                             layers.channels,          layers.from.row,         layers.from.image};
   constexpr std::int64_t kBlockResults = std::int64_t{kLargeStepThreads} * kLargeStepResults;
@@ -130,7 +208,7 @@ void fir_gaussian_blur(CudaExecutor& executor, FilterImages<const T, Space::kDev
   const FirExtents extents{shape.height, shape.width};
   const std::vector<FirStage> stages = device_stages(blur, extents);
   const bool large_steps = has_large_steps(stages, extents);
-  const FirScratch scratch = fir_scratch(stages, extents, shape.channels);
+  const FirScratch scratch = fir_scratch(stages, extents, shape.channels, kFirDeviceRow);
   const DeviceSpan<Real> even = executor.scratch<Real>(static_cast<std::size_t>(images.count * scratch.even));
   const DeviceSpan<Real> odd = executor.scratch<Real>(static_cast<std::size_t>(images.count * scratch.odd));
   executor.bind_thread();
@@ -141,12 +219,14 @@ void fir_gaussian_blur(CudaExecutor& executor, FilterImages<const T, Space::kDev
   for (std::size_t i = 0; i < stages.size(); ++i) {
     executor.check_interrupt();
     layers.to.extents = extents_after(stages[i], layers.from.extents);
-    layers.to.row = layers.to.extents.width * shape.channels;
+    const std::int64_t numbers = layers.to.extents.width * shape.channels;
+    const bool is_last = i + 1 == stages.size();
+    layers.to.row = is_last || large_steps ? numbers : divide_up(numbers, kFirDeviceRow) * kFirDeviceRow;
     layers.to.image = layers.to.extents.height * layers.to.row;
-    layers.to.elements = i + 1 == stages.size() ? target_elements(blurred.first.data)
-                                                : target_elements((i % 2 == 0 ? even : odd).data());
+    layers.to.elements =
+        is_last ? target_elements(blurred.first.data) : target_elements((i % 2 == 0 ? even : odd).data());
     large_steps ? run_large_step<Real>(executor, stages[i], layers)
-                : run_stage<Real>(executor, stages[i], layers);
+                : run_small_step<Real>(executor, stages[i], layers);
     layers.from = {read_only(layers.to.elements), layers.to.extents, layers.to.row, layers.to.image};
   }
 }

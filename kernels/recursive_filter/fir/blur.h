@@ -21,7 +21,7 @@ std::size_t fir_gaussian_blur_scratch_bytes(const FilterImages<const T, S>& imag
   const recursive_filter::FirScratch scratch = recursive_filter::fir_scratch(
       S == Space::kHost ? recursive_filter::axis_by_axis(recursive_filter::plan_fir_stages(blur, extents))
                         : recursive_filter::device_stages(blur, extents),
-      extents, image.channels);
+      extents, image.channels, S == Space::kHost ? 1 : recursive_filter::kFirDeviceRow);
   // Batches go image by image on the CPU, all at once on a GPU.
   const auto together = static_cast<std::size_t>(S == Space::kHost ? 1 : images.count);
   ScratchSize size;

@@ -239,7 +239,7 @@ void fir_gaussian_blur(CpuExecutor& executor, FilterImages<const T, Space::kHost
   const HostImage<const T>& shape = images.first;
   const FirExtents extents{shape.height, shape.width};
   const std::vector<FirStage> stages = axis_by_axis(plan_fir_stages(blur, extents));
-  const FirScratch scratch = fir_scratch(stages, extents, shape.channels);
+  const FirScratch scratch = fir_scratch(stages, extents, shape.channels, 1);
   FirSpans<Real> between;
   between.even = executor.scratch<Real>(static_cast<std::size_t>(scratch.even));
   between.odd = executor.scratch<Real>(static_cast<std::size_t>(scratch.odd));

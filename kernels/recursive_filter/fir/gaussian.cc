@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <stdexcept>
@@ -13,66 +15,10 @@
 #include <vector>
 
 #include "kernels/core/div.h"
+#include "kernels/recursive_filter/fir/levels.h"
 
 namespace cumulus::recursive_filter {
 namespace {
-
-/// A Gaussian at a lower rate takes this many samples in its sigma at least: fewer samples would leave the
-/// one between sampling and interpolating too narrow for its grid.
-constexpr double kMinSamples = 2;
-
-/// The variance of a low-resolution place given both ends, in its pixels: a grid adds an alias of at most
-/// 4e-8, 2 exp(-2 pi^2 v).
-constexpr double kPlaceVariance = 0.9;
-
-/// From here on, four taps that stand at kFirCutOff weigh less than kFirTruncation together.
-constexpr double kNarrowSigma = 2;
-
-/// What a part's cut-off leaves out of the whole at kFirCutOff sigmas is this far out in what that part is
-/// there: 3e-7 of it, and far less nearer by.
-constexpr double kPartCutOff = 5;
-
-/// Sampling at every step-th place and interpolating again.
-struct Level {
-  std::int64_t step = 1;
-  double sampling = 1;  // the sigma of both Gaussians, in low-resolution places
-  double reach = 8;     // of either, in sigmas
-  double rest = 1;      // the sigma of what is left to do between them, in low-resolution places
-};
-
-Level make_level(double sigma, std::int64_t step) {
-  Level level;
-  level.step = step;
-  const double samples = sigma / static_cast<double>(step);
-  const double variance = samples * samples;
-  const double sampling = variance / 2 * (1 - std::sqrt(1 - 4 * kPlaceVariance / variance));
-  level.sampling = std::sqrt(sampling);
-  level.rest = std::sqrt(variance - 2 * sampling);
-  // Where the whole stands at kFirCutOff, its part stands at `share` of that, give or take.
-  const double share = level.sampling / samples;
-  level.reach = std::min(kFirCutOff, kFirCutOff * share + kPartCutOff * std::sqrt(1 - share * share));
-  return level;
-}
-
-/// Multiplications of a pixel along both axes.
-double direct_work(double sigma) { return 4 * kFirCutOff * sigma; }
-double level_work(const Level& level) {
-  constexpr double kFurtherLevels = 40;
-  const auto step = static_cast<double>(level.step);
-  return 4 * level.reach * level.sampling * (1 + 1 / step) +
-         std::min(direct_work(level.rest), kFurtherLevels) / (step * step);
-}
-
-/// The way of the least work; nothing: a direct sum.
-std::optional<Level> best_level(double sigma) {
-  std::optional<Level> best;
-  for (std::int64_t step = 2; step <= kFirSmallStep && sigma >= kMinSamples * static_cast<double>(step);
-       ++step) {
-    const Level level = make_level(sigma, step);
-    if (!best.has_value() || level_work(level) < level_work(*best)) best = level;
-  }
-  return best;
-}
 
 /// What a line is beyond its ends: the same for ever, or something at each place.
 bool is_still_beyond(FilterBoundary boundary) {
@@ -88,37 +34,49 @@ struct Signal {
 
 /// Lines that go on without rest take one large step where small ones would leave more beyond the line than
 /// there is in it.
-std::optional<Level> level_of(double sigma, const Signal& signal) {
+std::shared_ptr<const FirDesign> design_of(const FirAxis& axis, std::int64_t length) {
   constexpr double kLongLine = 16;       // sigmas
   constexpr double kWideSamples = 2.45;  // in a sigma
-  if (signal.boundary.has_value() && !is_still_beyond(*signal.boundary) &&
-      sigma * kLongLine > static_cast<double>(signal.length)) {
-    const auto step = static_cast<std::int64_t>(sigma / kWideSamples);
-    if (step > kFirSmallStep) return make_level(sigma, step);
+  const auto step = static_cast<std::int64_t>(axis.sigma / kWideSamples);
+  if (!is_still_beyond(axis.boundary) && axis.sigma * kLongLine > static_cast<double>(length) &&
+      step > kFirSmallStep) {
+    return std::make_shared<const FirDesign>(design_of_gaussians(axis.sigma, step));
   }
-  return best_level(sigma);
+  return design_fir(axis.sigma);
 }
 
-/// The Gaussian of `sigma` around the place of each phase, over less than `reach` places.
-FirPass gaussian_pass(double sigma, double reach, std::int64_t phases) {
+/// A sum of the places around each advance-th.
+FirPass plain_pass(const std::vector<double>& weights, std::int64_t advance, double sigma) {
   FirPass pass;
-  const double last_phase = 1 - 1 / static_cast<double>(phases);
+  pass.advance = advance;
+  pass.taps = static_cast<std::int64_t>(weights.size());
+  pass.first = -(pass.taps / 2);
   pass.sigma = sigma;
-  pass.phases = phases;
-  pass.first = 1 - static_cast<std::int64_t>(std::ceil(reach));
-  pass.taps = static_cast<std::int64_t>(std::ceil(reach + last_phase)) - pass.first;
   pass.centre = static_cast<double>(pass.first);
-  pass.weights.resize(static_cast<std::size_t>(phases * pass.taps));
-  for (std::int64_t phase = 0; phase < phases; ++phase) {
-    const auto begin = pass.weights.begin() + phase * pass.taps;
+  pass.scale = weights[weights.size() / 2];
+  pass.weights = weights;
+  return pass;
+}
+
+/// Gives places between those that `level` sampled.
+FirPass interpolating_pass(const FirLevel& level) {
+  FirPass pass;
+  const std::int64_t reach = level.reach();
+  pass.phases = level.step;
+  pass.first = -(reach / level.step);
+  pass.taps = (reach + level.step - 1) / level.step - pass.first + 1;
+  pass.sigma = level.sigma / static_cast<double>(level.step);
+  pass.centre = static_cast<double>(pass.first);
+  for (std::int64_t phase = 0; phase < level.step; ++phase) {
+    std::vector<double> weights;
     for (std::int64_t tap = 0; tap < pass.taps; ++tap) {
-      const double distance =
-          static_cast<double>(pass.first + tap) - static_cast<double>(phase) / static_cast<double>(phases);
-      begin[tap] = std::exp(-0.5 * (distance / sigma) * (distance / sigma));
+      const std::int64_t distance = phase - (pass.first + tap) * level.step;
+      const bool is_there = std::abs(distance) <= reach;
+      weights.push_back(is_there ? level.weights[static_cast<std::size_t>(reach + distance)] : 0);
     }
-    const double sum = std::accumulate(begin, begin + pass.taps, 0.0);
-    std::for_each(begin, begin + pass.taps, [sum](double& weight) { weight /= sum; });
-    if (phase == 0) pass.scale = 1 / sum;
+    const double sum = std::accumulate(weights.begin(), weights.end(), 0.0);
+    for (const double weight : weights) pass.weights.push_back(weight / sum);
+    if (phase == 0) pass.scale = weights[static_cast<std::size_t>(-pass.first)] / sum;
   }
   return pass;
 }
@@ -129,11 +87,9 @@ struct Places {
 };
 
 /// The sampling of `signal` for `passes`, the places of whose grid it finds where they are not known.
-FirPass decimating_pass(const Level& level, const Signal& signal, const Signal& sampled,
+FirPass decimating_pass(const FirLevel& level, const Signal& signal, const Signal& sampled,
                         std::vector<FirPass>& passes) {
-  const double sigma = level.sampling * static_cast<double>(level.step);
-  FirPass pass = gaussian_pass(sigma, level.reach * sigma, 1);
-  pass.advance = level.step;
+  FirPass pass = plain_pass(level.weights, level.step, level.sigma);
   pass.out_length = sampled.length;
   std::int64_t origin = sampled.origin;
   if (!sampled.boundary.has_value()) {
@@ -148,9 +104,9 @@ FirPass decimating_pass(const Level& level, const Signal& signal, const Signal& 
 }
 
 /// What sampling `signal` gives: as far as it says something new.
-Signal sample(const Level& level, const Signal& signal) {
+Signal sample(const FirLevel& level, const Signal& signal) {
   if (!signal.boundary.has_value() || !is_still_beyond(*signal.boundary)) return {};
-  const auto reach = static_cast<std::int64_t>(std::ceil(level.reach * level.sampling)) + 1;  // places
+  const std::int64_t reach = divide_up(level.reach(), level.step) + 1;  // places
   const auto down = [&](std::int64_t at) { return at >= 0 ? at / level.step : -divide_up(-at, level.step); };
   Signal sampled = signal;
   sampled.origin = down(signal.origin) - reach;
@@ -158,41 +114,41 @@ Signal sample(const Level& level, const Signal& signal) {
   return sampled;
 }
 
-/// The passes that give `places` of the Gaussian of `signal`.
-std::vector<FirPass> passes_for(double sigma, Places places, const Signal& signal) {
-  const std::optional<Level> level = level_of(sigma, signal);
-  if (!level.has_value()) {
-    // A tap at the very reach counts where it weighs more than kFirTruncation allows.
-    const double reach = kFirCutOff * sigma + (sigma < kNarrowSigma ? 1e-9 : 0);
-    FirPass pass = gaussian_pass(sigma, reach, 1);
+/// The passes that give `places` of what `design`, from its level `at` on, makes of `signal`.
+std::vector<FirPass> passes_for(const FirDesign& design, std::size_t at, Places places,
+                                const Signal& signal) {
+  if (at == design.levels.size()) {
+    FirPass pass = plain_pass(design.rest, 1, design.rest_sigma);
     pass.out_length = places.length;
     pass.first += places.origin - signal.origin;
     pass.in_length = signal.length;
     pass.boundary = signal.boundary.value_or(FilterBoundary::kZero);
     return {std::move(pass)};
   }
-  FirPass interpolate = gaussian_pass(level->sampling, level->reach * level->sampling, level->step);
+  const FirLevel& level = design.levels[at];
+  FirPass interpolate = interpolating_pass(level);
   interpolate.out_length = places.length;
-  const Places asked{places.origin / level->step + interpolate.first,
-                     divide_up(places.length, level->step) - 1 + interpolate.taps};
-  const Signal sampled = sample(*level, signal);
+  const Places asked{places.origin / level.step + interpolate.first,
+                     divide_up(places.length, level.step) - 1 + interpolate.taps};
+  const Signal sampled = sample(level, signal);
   // Interpolating gives places from a multiple of its own step on.
   std::int64_t before = 0;
-  if (const std::optional<Level> next = level_of(level->rest, sampled); next.has_value()) {
-    before = (asked.origin % next->step + next->step) % next->step;
+  if (at + 1 < design.levels.size()) {
+    const std::int64_t next = design.levels[at + 1].step;
+    before = (asked.origin % next + next) % next;
   }
   std::vector<FirPass> passes =
-      passes_for(level->rest, {asked.origin - before, asked.length + before}, sampled);
+      passes_for(design, at + 1, {asked.origin - before, asked.length + before}, sampled);
   interpolate.first = before;
   interpolate.in_length = passes.back().out_length;
-  passes.insert(passes.begin(), decimating_pass(*level, signal, sampled, passes));
+  passes.insert(passes.begin(), decimating_pass(level, signal, sampled, passes));
   passes.push_back(std::move(interpolate));
   return passes;
 }
 
 /// The passes along one axis: the first reads the image's pixels, the last gives them.
 std::vector<FirPass> axis_passes(const FirAxis& axis, std::int64_t length) {
-  return passes_for(axis.sigma, {0, length}, {0, length, axis.boundary});
+  return passes_for(*design_of(axis, length), 0, {0, length}, {0, length, axis.boundary});
 }
 
 void check_sigma(const char* name, const std::optional<FirAxis>& axis) {
@@ -253,13 +209,14 @@ std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image
   return has_large_steps(stages, image) ? axis_by_axis(stages) : stages;
 }
 
-FirScratch fir_scratch(const std::vector<FirStage>& stages, const FirExtents& image, std::int64_t channels) {
+FirScratch fir_scratch(const std::vector<FirStage>& stages, const FirExtents& image, std::int64_t channels,
+                       std::int64_t row) {
   FirScratch scratch;
   FirExtents extents = image;
   for (std::size_t i = 0; i + 1 < stages.size(); ++i) {
     extents = extents_after(stages[i], extents);
     std::int64_t& numbers = i % 2 == 0 ? scratch.even : scratch.odd;
-    numbers = std::max(numbers, extents.height * extents.width * channels);
+    numbers = std::max(numbers, extents.height * divide_up(extents.width * channels, row) * row);
   }
   return scratch;
 }

@@ -8,11 +8,9 @@
 
 // A Gaussian as finite impulse responses whose weights are all positive: what is not negative stays so, and a
 // pixel errs relative to itself, not to the image's peak. A wide one is sampled at every step-th pixel,
-// filtered there, and interpolated, with Gaussians of a, b and a pixels, a^2 + b^2 + a^2 = sigma^2; where the
-// one between is wide too, it is made the same way. By Poisson's sum over the low-resolution grid the product
-// is the Gaussian of sigma times 1 + alias at each distance alike. Steps are small, so that a block of a GPU
-// holds what it reaches, and both axes go together: nearly all of the work is in reading the image once and
-// writing it once.
+// filtered there, and interpolated (fir/levels.h); where the filter between is wide too, it is made the same
+// way. Steps are small, so that a block of a GPU holds what it reaches, and both axes go together: nearly all
+// of the work is in reading the image once and writing it once.
 
 namespace cumulus {
 
@@ -46,8 +44,9 @@ struct FirPass {
   std::int64_t phases = 1, advance = 1;
   std::int64_t first = 0;
   std::int64_t taps = 1;
-  /// weight(p, t) = scale exp(-(d / sigma)^2 / 2), d = centre + t - p / phases.
-  double sigma = 1, centre = 0, scale = 1;
+  /// A Gaussian's, if sigma is above 0: weight(p, t) = scale exp(-(d / sigma)^2 / 2), d = centre + t - p /
+  /// phases.
+  double sigma = 0, centre = 0, scale = 1;
   std::vector<double> weights;  // phase after phase, each of which sums to 1
 
   const double* of_phase(std::int64_t phase) const { return weights.data() + phase * taps; }
@@ -87,7 +86,11 @@ std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image
 struct FirScratch {
   std::int64_t even = 0, odd = 0;
 };
-FirScratch fir_scratch(const std::vector<FirStage>& stages, const FirExtents& image, std::int64_t channels);
+/// Rows of these begin at multiples of so many numbers on a GPU.
+inline constexpr std::int64_t kFirDeviceRow = 4;
+/// With rows of multiples of `row` numbers.
+FirScratch fir_scratch(const std::vector<FirStage>& stages, const FirExtents& image, std::int64_t channels,
+                       std::int64_t row);
 
 /// Throws std::invalid_argument for a sigma out of range and where no axis is there.
 void check_fir_blur(const FirBlur& blur);

@@ -6,6 +6,7 @@
 
 #include "kernels/recursive_filter/fir/boundary.h"
 #include "kernels/recursive_filter/fir/gaussian.h"
+#include "kernels/recursive_filter/fir/stage.h"
 #include "kernels/recursive_filter/gpu/elements.cuh"
 
 // A pass of any step along one axis, for blurs that reach far beyond lines that go on there: what it reads
@@ -28,6 +29,8 @@ struct DevicePass {
   std::int64_t phases, advance, first, taps;
   double sigma, centre, scale;
   bool along_x;
+  bool is_given;  // by `weights`, phase after phase; else a Gaussian's are computed, so that nothing is sent
+  double weights[kFirWeights];
 };
 
 /// Rows of `width` pixels, image after image.
@@ -37,8 +40,9 @@ struct PassExtents {
   std::int64_t from_row, from_image;  // elements from one to the next
 };
 
-/// The Gaussian where the tap of a phase stands: FirPass::weights, computed here so that nothing is sent.
+/// FirPass::weights.
 __device__ inline double fir_weight(const DevicePass& pass, std::int64_t phase, std::int64_t tap) {
+  if (pass.is_given) return pass.weights[phase * pass.taps + tap];
   const double distance = (pass.centre + static_cast<double>(tap) -
                            static_cast<double>(phase) / static_cast<double>(pass.phases)) /
                           pass.sigma;
@@ -53,8 +57,8 @@ __device__ inline double fir_weight(const DevicePass& pass, std::int64_t phase, 
 /// fir/gaussian.h has it.
 template <class Real>
 __global__ void __launch_bounds__(kLargeStepThreads)
-    filter_any_step(SourceElements from, TargetElements to, DevicePass pass, PassExtents extents,
-                    std::int64_t first_block) {
+    filter_any_step(SourceElements from, TargetElements to, const __grid_constant__ DevicePass pass,
+                    PassExtents extents, std::int64_t first_block) {
   __shared__ Real weights[kWeightsAtOnce];
   const std::int64_t row_numbers = extents.width * extents.channels;
   const std::int64_t total = extents.images * extents.height * row_numbers;

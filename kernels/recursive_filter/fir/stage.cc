@@ -59,6 +59,7 @@ class TileChooser {
     const int numbers_out = numbers_of(tile.column_groups);
     tile.threads = divide_up(kFirThreads / numbers_out * numbers_out, 32) * 32;
     tile.plane = tile.column_groups + x_.tap_groups();
+    if (tile.plane % 8 == 0) tile.plane += 4;  // neighbouring planes' numbers in different banks
     tile.pitch = tile.plane * x_.advance * channels_;
     if (tile.pitch % 8 == 0) tile.pitch += 4;  // eight rows' groups of kFirTaps in different banks
     const int groups = tile.step_groups + y_.tap_groups() + divide_up(tile.rows, y_.advance);

@@ -59,8 +59,8 @@ struct FirStageOnDevice {
   FirDivisor numbers_out;
   int runs_x;  // of a row
   FirDivisor by_advance_y, by_ring_groups;
-  std::int64_t from_row, from_image;  // elements from one to the next
-  std::int64_t blocks_x, blocks_y;    // of an image
+  std::int64_t from_row, from_image, to_row, to_image;  // elements from one to the next
+  std::int64_t blocks_x, blocks_y;                      // of an image
 };
 
 /// Where a number of the input's rows comes from, -1: from nowhere, it is zero; and where it goes.
@@ -100,11 +100,10 @@ class FirBlock {
     column_ = threadIdx.x;
     part_ = stage.numbers_out.divide(column_);
     parts_ = blockDim.x / stage.numbers_out.value;
-    row_numbers_ = stage.x.out_length * stage.channels;
     const std::int64_t column = group_x_ * stage.x.form.phases * stage.channels + column_;
-    if (column >= row_numbers_) part_ = parts_;
+    if (column >= stage.x.out_length * stage.channels) part_ = parts_;
     const std::int64_t row = group_y_ * stage.y.form.phases;
-    results_ = (image_ * stage.y.out_length + row) * row_numbers_ + column;
+    results_ = image_ * stage.to_image + row * stage.to_row + column;
     rows_left_ = stage.y.out_length - row;
     __syncthreads();
   }
@@ -253,7 +252,7 @@ class FirBlock {
     const int step_rows = tile_.step_groups * form.phases;
     const std::int64_t first = results_;
     const auto rows_left = static_cast<int>(min(rows_left_, std::int64_t{step_rows}));
-    results_ += step_rows * row_numbers_;
+    results_ += step_rows * stage_.to_row;
     rows_left_ -= step_rows;
     if (part_ >= parts_) return;
     int first_slot = step * tile_.step_groups;
@@ -265,7 +264,7 @@ class FirBlock {
       if (slot >= tile_.ring_groups) slot -= tile_.ring_groups;
       const Real* values = ring_ + slot * kRingPitch + column_;
       const auto take = [&](int phase, const Real(&sums)[kFirRun]) {
-        store(to, first + (row + phase) * row_numbers_, form.phases * row_numbers_, form.phases,
+        store(to, first + (row + phase) * stage_.to_row, form.phases * stage_.to_row, form.phases,
               rows_left - row - phase, sums);
       };
       if (form.phases > 1) {
@@ -319,7 +318,7 @@ class FirBlock {
   /// Of the threads of a column, which this is, and how many there are; beside the image, none.
   int column_, part_, parts_;
   /// Of its next step: the first result in this column, and how many rows there are from it on.
-  std::int64_t row_numbers_, results_, rows_left_;
+  std::int64_t results_, rows_left_;
 };
 
 /// Owns: a block tile.steps times tile.step_groups groups of rows of tile.column_groups groups of columns.

@@ -22,10 +22,10 @@ constexpr int fir_blocks(std::size_t real_bytes) { return real_bytes > sizeof(fl
 /// Numbers of a row that is filtered along x, at most, in narrow and in wide blocks.
 inline constexpr int kFirNarrowRow = 72;
 inline constexpr int kFirWideRow = 144;
-/// Weights of an axis, with zeros after those of each phase: at most 64 taps, or four times 20.
+/// Weights of an axis, with zeros after those of each phase: at most 83 taps, or four times 12.
 inline constexpr int kFirWeights = 96;
 /// Chunks (below) of the Gaussians that interpolate.
-inline constexpr int kFirMinInterpolationChunks = 3;
+inline constexpr int kFirMinInterpolationChunks = 2;
 inline constexpr int kFirMaxInterpolationChunks = 5;
 
 /// What says where a number of the input, or a run of results along x, comes from and goes.

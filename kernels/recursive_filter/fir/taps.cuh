@@ -86,7 +86,8 @@ __device__ __forceinline__ void interpolate_run(const FirFour<Real>* weights, in
 /// Calls body with the chunks of an interpolation as a constant.
 template <class Body>
 __device__ __forceinline__ void with_interpolation_chunks(int chunks, const Body& body) {
-  static_assert(kFirMinInterpolationChunks == 3 && kFirMaxInterpolationChunks == 5);
+  static_assert(kFirMinInterpolationChunks == 2 && kFirMaxInterpolationChunks == 5);
+  if (chunks == 2) return body(std::integral_constant<int, 2>());
   if (chunks == 3) return body(std::integral_constant<int, 3>());
   if (chunks == 4) return body(std::integral_constant<int, 4>());
   body(std::integral_constant<int, 5>());
