@@ -17,7 +17,7 @@ case "${3:-}" in
   coco_masks) exec "$python" ../bench/beside/peers.py "$CUMULUS_PROGRAMS/cumulus" --peers pycocotools --bar 1 ;;
   notebooks) exec "$python" tests/run_notebooks.py ;;
   "") exec "$python" -m pytest -q -p no:cacheprovider --ignore tests/test_mitsuba_variants.py --ignore tests/test_gallery.py \
-    --ignore tests/test_c_library.py --ignore tests/test_shared_memory.py --ignore tests/test_shared_memory_faults.py --ignore tests/test_shared_downloads.py \
+    --ignore tests/test_c_library.py --ignore tests/test_c_library_calls.py --ignore tests/test_shared_memory.py --ignore tests/test_shared_memory_faults.py --ignore tests/test_shared_downloads.py \
     --ignore tests/test_device_sharing_gpu.py tests ;;
   *) exec "$python" -m pytest -q -p no:cacheprovider "tests/$3" ;;
 esac
