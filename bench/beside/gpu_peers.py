@@ -4,13 +4,13 @@
     bench/beside/gpu_peers.py build/release --json bench/results/FOLDER_NAME.json [--operations gaussian box table]
 
 Needs CuPy and PyTorch; torchvision and CV-CUDA (cvcuda-cu13) take part where they are. Everything lies in GPU memory, noise in
-[0, 1), borders clamped. Cumulus is rows of build/bench/cumulus_bench, which verifies them: the default calls as kernels, and with
-the look for NaN that the service puts before them. Of every case the peers' whole results are compared on the GPU with CuPy's; of
-the shapes of --whole also what a cumulusd with the CUDA backend answers. CuPy, SciPy's twin, cuts Gaussians off at 4 sigma, and so do
-the others here. PyTorch has pictures in planes, as it likes them, and filters along one axis after the other; torchvision and
-CV-CUDA take whole windows. PyTorch's convolutions are as it sets them, in TF32. A peer that would take more than a second for a
-case, by its time for a smaller one, is left out of it. All Gaussians take minutes, most of it to verify; --operations and --extents ask
-for fewer.
+[0, 1), borders clamped. Cumulus is rows of build/bench/cumulus_bench, which verifies them: the default calls as kernels, of Gaussians
+also `deriche`, of boxes also with the look for NaN that the service puts before them. Of every case the peers' whole results are
+compared on the GPU with CuPy's; of the shapes of --whole also what a cumulusd with the CUDA backend answers. CuPy, SciPy's twin, cuts
+Gaussians off at 4 sigma, and so do the others here. PyTorch has pictures in planes, as it likes them, and filters along one axis
+after the other; torchvision and CV-CUDA take whole windows. PyTorch's convolutions are as it sets them, in TF32. A peer that would
+take more than a second for a case, by its time for a smaller one, is left out of it. All Gaussians take minutes, most of it to
+verify; --operations, --extents, --channels and --types ask for fewer.
 """
 import argparse
 import collections
@@ -63,15 +63,16 @@ class Case(collections.namedtuple("Case", "operation size extents channels type"
         return f"{self.operation}/{size}{self.shape_name}/{self.type}"
 
     def rows_of_cumulus(self):
-        """{what: the row of cumulus_bench}. The look for NaN is measured of floats in RGB alone."""
+        """{what: the row of cumulus_bench}. The look for NaN is measured of boxes of floats in RGB alone."""
         if self.operation == "table":
             types = {"f32": "f32-f64", "f16": "f16-f32"}[self.type]
             return {"cumulus": f"summed_area_table/{types}/{self.shape_name}"}
         half = {"f32": "", "f16": "half/"}[self.type]
-        form = {"gaussian": f"recursive_filter/deriche-{self.size}-clamp/pictures/%s{half}{self.shape_name}",
-                "box": f"filter_box/{self.type}/%sclamp-radius-{self.size}/{self.shape_name}"}[self.operation]
-        look = {"gaussian": "refuse/", "box": "refuse-"}[self.operation]
-        return {"cumulus": form % ""} | ({"cumulus_with_look": form % look} if (self.channels, self.type) == (3, "f32") else {})
+        if self.operation == "gaussian":
+            pictures = f"{self.size}-clamp/pictures/{half}{self.shape_name}"
+            return {"cumulus": f"recursive_filter/fir-{pictures}", "cumulus_deriche": f"recursive_filter/deriche-{pictures}"}
+        form = f"filter_box/{self.type}/%sclamp-radius-{self.size}/{self.shape_name}"
+        return {"cumulus": form % ""} | ({"cumulus_with_look": form % "refuse-"} if (self.channels, self.type) == (3, "f32") else {})
 
     def command(self):
         """Of the program cumulus."""
@@ -305,6 +306,7 @@ def options_of_command_line():
     arguments.add_argument("--operations", nargs="+", choices=SIZES, default=list(SIZES))
     arguments.add_argument("--extents", type=int, default=len(EXTENTS), help="only so many of the shapes, from the smallest on")
     arguments.add_argument("--channels", type=int, nargs="+", default=CHANNELS)
+    arguments.add_argument("--types", choices=TYPES, nargs="+", default=list(TYPES))
     arguments.add_argument("--whole", type=int, default=1, help="of so many shapes, Cumulus's whole answers are compared too")
     arguments.add_argument("--only", choices=["peers", "times", "whole"], help="measure peers alone, measure all but compare no whole "
                            "answers of Cumulus, or compare these alone; rows that the file has are kept")
@@ -314,7 +316,7 @@ def options_of_command_line():
 def main():
     options = options_of_command_line()
     cases = [Case(operation, size, extents, channels, kind) for operation in options.operations for size in SIZES[operation]
-             for extents, channels, kind in itertools.product(EXTENTS[:options.extents], options.channels, TYPES)]
+             for extents, channels, kind in itertools.product(EXTENTS[:options.extents], options.channels, options.types)]
     path = pathlib.Path(options.json)
     said = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {"rows": []}
     rows = {case.name: {} for case in cases} | {row.pop("name"): row for row in said.pop("rows")}

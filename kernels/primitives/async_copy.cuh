@@ -51,6 +51,23 @@ __device__ inline void copy_async(void* to, const void* from, std::uint64_t poli
 #endif
 }
 
+/// The same of the first `bytes` of 16, and zeros after them. At 0 bytes `from` is not read.
+__device__ inline void copy_async_or_zero(void* to, const void* from, int bytes, std::uint64_t policy) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(
+                   static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
+               "l"(from), "r"(bytes), "l"(policy)
+               : "memory");
+#else
+  if (bytes == 16) {
+    *static_cast<uint4*>(to) = __ldcs(static_cast<const uint4*>(from));
+    return;
+  }
+  for (int i = 0; i < 16; ++i)
+    static_cast<char*>(to)[i] = i < bytes ? static_cast<const char*>(from)[i] : char{0};
+#endif
+}
+
 /// The same of 4 bytes.
 __device__ inline void copy_async_word(float* to, const float* from, std::uint64_t policy) {
 #if __CUDA_ARCH__ >= 800

@@ -24,24 +24,26 @@ constexpr int row_groups(const TileShape& shape) { return (shape.rows() + 31) / 
 
 /// A lane's elements are whole pixels, and whole 16-byte words where the elements are floats. The
 /// tile and its sums fit into the 64 KB of shared memory that every GPU offers a block.
+///
+/// Every channel of a row is scanned by itself: lanes of 12 elements, whole pixels of 3 or 4 channels, have a
+/// third of the scans of lanes of 4.
 constexpr TileShape tile_shape(std::size_t input_bytes, std::size_t sum_bytes, int channels) {
-  if (input_bytes == 1)
-    return channels == 1   ? TileShape{8, 16, 1, 4}
-           : channels == 3 ? TileShape{8, 8, 1, 12}
-                           : TileShape{8, 16, 2, 4};
-  if (input_bytes == 2) {
-    if (channels == 3) return sum_bytes == 4 ? TileShape{8, 8, 1, 12} : TileShape{4, 12, 1, 12};
-    return channels == 1 ? TileShape{8, 16, 1, 4} : TileShape{8, 8, 2, 4};
-  }
   if (input_bytes == 8) return TileShape{8, 6, 1, 4};
-  if (channels == 3) return sum_bytes == 4 ? TileShape{4, 8, 1, 12} : TileShape{4, 7, 1, 12};
-  return sum_bytes == 4 ? TileShape{8, 8, 1, 4} : TileShape{8, 10, 1, 4};
+  if (channels >= 3) {
+    if (input_bytes == 1 || (input_bytes == 2 && sum_bytes == 4)) return TileShape{8, 8, 1, 12};
+    return input_bytes == 4 && sum_bytes == 8 && channels == 4 ? TileShape{4, 7, 1, 12}
+                                                               : TileShape{4, 8, 1, 12};
+  }
+  if (input_bytes == 4) return sum_bytes == 4 ? TileShape{8, 8, 1, 4} : TileShape{8, 10, 1, 4};
+  if (channels == 1) return TileShape{8, 16, 1, 4};
+  return input_bytes == 1 ? TileShape{8, 16, 2, 4} : TileShape{8, 8, 2, 4};
 }
 
 /// Blocks that a multiprocessor shall hold at once: some wait while others move data.
-constexpr int blocks_per_multiprocessor(std::size_t sum_bytes, int channels) {
-  if (channels > 1) return 3;
-  return sum_bytes == 4 ? 5 : 4;
+constexpr int tile_blocks(std::size_t input_bytes, std::size_t sum_bytes, int channels) {
+  if (channels == 1) return sum_bytes == 4 ? 5 : 4;
+  const bool are_small = input_bytes == 2 || (input_bytes == 4 && channels == 3);
+  return sum_bytes == 8 && channels >= 3 && are_small ? 4 : 3;
 }
 
 /// Tiles of small images of one channel, which blocks keep in registers (resident/build.cuh), at most two to

@@ -12,7 +12,7 @@ namespace cumulus::summed_area_table {
 
 /// Starts to copy one element, or to write 0.
 template <class T>
-__device__ void copy_async_or_zero(T* to, const T* from, bool exists) {
+__device__ void copy_element_async(T* to, const T* from, bool exists) {
 #if __CUDA_ARCH__ >= 800
   if constexpr (sizeof(T) >= 4) {
     constexpr int kBytes = sizeof(T);
@@ -34,6 +34,28 @@ __device__ inline void finish_copies() {
   __syncwarp();
 }
 
+/// Starts to load the warp's rows of a tile whose rows are whole; zero below the image. The first row is
+/// number `first_row` of the image, and its first element at `from`.
+template <class P, bool kAllRows>
+__device__ void load_whole_rows(const Arguments<P>& a, typename P::Input (*to)[P::kColumns],
+                                const typename P::Input* from, std::int64_t first_row) {
+  constexpr int kWordElements = 16 / sizeof(typename P::Input);
+  constexpr int kWords = P::kColumns / kWordElements;
+  static_assert(P::kRowsPerWarp * kWords % 32 == 0, "every lane copies as many words");
+#pragma unroll
+  for (int i = 0; i < P::kRowsPerWarp * kWords / 32; ++i) {
+    const int row = (i * 32 + lane_index()) / kWords;
+    const int column = (i * 32 + lane_index()) % kWords * kWordElements;
+    if constexpr (kAllRows) {
+      copy_async(&to[row][column], from + row * a.image.row_stride + column, evict_first_three_quarters());
+    } else {
+      const bool exists = first_row + row < a.height;
+      copy_async_or_zero(&to[row][column], exists ? from + row * a.image.row_stride + column : a.image.data,
+                         exists ? 16 : 0, evict_first_three_quarters());
+    }
+  }
+}
+
 /// Starts to load the warp's rows of a tile; zero beyond the image.
 template <class P>
 __device__ void load_warp_rows(const Arguments<P>& a, TileMemory<P>& memory, Tile tile) {
@@ -42,17 +64,12 @@ __device__ void load_warp_rows(const Arguments<P>& a, TileMemory<P>& memory, Til
   const std::int64_t first_row = std::int64_t{tile.row} * P::kRows + strip_row;
   const std::int64_t first_column = std::int64_t{tile.column} * P::kColumns;
   const Input* image = a.image.plane(tile.plane);
-  if (a.image.aligned && inside(a, tile)) {
-    constexpr int kWordElements = 16 / sizeof(Input);
-    constexpr int kWords = P::kColumns / kWordElements;
-    static_assert(P::kRowsPerWarp * kWords % 32 == 0, "every lane copies as many words");
+  if (a.image.aligned && has_whole_rows(a, tile)) {
     const Input* from = image + first_row * a.image.row_stride + first_column;
-#pragma unroll
-    for (int i = 0; i < P::kRowsPerWarp * kWords / 32; ++i) {
-      const int row = (i * 32 + lane_index()) / kWords;
-      const int column = (i * 32 + lane_index()) % kWords * kWordElements;
-      copy_async(&memory.pixels[strip_row + row][column], from + row * a.image.row_stride + column,
-                 evict_first_three_quarters());
+    if (inside(a, tile)) {
+      load_whole_rows<P, true>(a, &memory.pixels[strip_row], from, first_row);
+    } else {
+      load_whole_rows<P, false>(a, &memory.pixels[strip_row], from, first_row);
     }
     return;
   }
@@ -62,7 +79,7 @@ __device__ void load_warp_rows(const Arguments<P>& a, TileMemory<P>& memory, Til
     const std::int64_t x = first_column + i % P::kColumns;
     const bool exists = y < a.height && x < a.row_elements;
     const std::int64_t element = exists ? y * a.image.row_stride + x * a.image.element_stride() : 0;
-    copy_async_or_zero(&memory.pixels[strip_row][0] + i, image + element, exists);
+    copy_element_async(&memory.pixels[strip_row][0] + i, image + element, exists);
   }
 }
 
@@ -183,35 +200,72 @@ __device__ void store_quads(Sum* to, int stride, const Quad<Sum>& quad, bool exi
   }
 }
 
-/// Writes the lane's quads of one row of the tile.
+/// The lane's quads of one row of the tile to the warp's shared memory, from where lanes take neighbouring
+/// words of 16 bytes: the word `word` of the row. Of lanes that have an even number of words every second
+/// eight change places in pairs, so that eight lanes meet no bank twice.
+template <class P>
+constexpr __device__ int place_of_word(int word) {
+  constexpr int kLaneWords = P::kElements * static_cast<int>(sizeof(typename P::Sum)) / 16;
+  return kLaneWords % 2 == 0 ? word ^ (word / 8 & 1) : word;
+}
+template <class P>
+__device__ void stage_row(uint4* staged, const Quad<typename P::Sum> (&row)[P::kSegments][P::kQuads]) {
+  constexpr int kQuadWords = sizeof(row[0][0]) / 16;
+#pragma unroll
+  for (int s = 0; s < P::kSegments; ++s) {
+#pragma unroll
+    for (int q = 0; q < P::kQuads; ++q) {
+      const auto* words = reinterpret_cast<const uint4*>(&row[s][q]);
+#pragma unroll
+      for (int i = 0; i < kQuadWords; ++i)
+        staged[place_of_word<P>(quad_column<P>(s, q) / 4 * kQuadWords + i)] = words[i];
+    }
+  }
+}
+
+template <class P>
+__device__ void store_staged_row(typename P::Sum* to, const uint4* staged) {
+  constexpr int kWords = P::kColumns * sizeof(typename P::Sum) / 16;
+#pragma unroll
+  for (int i = 0; i < kWords / 32; ++i) {
+    const int word = i * 32 + lane_index();
+    __stcs(reinterpret_cast<uint4*>(to) + word, staged[place_of_word<P>(word)]);
+  }
+}
+
+/// Writes the lane's quads of one row of the tile: by way of shared memory (the warp's sums by column are not
+/// needed any more), so that lanes write neighbours, unless they have such anyway.
 template <class P>
 __device__ void store_row(const Arguments<P>& a, const typename Arguments<P>::Table& table,
                           TileMemory<P>& memory, Tile tile, int tile_row,
                           const Quad<typename P::Sum> (&row)[P::kSegments][P::kQuads]) {
   using Sum = typename P::Sum;
+  constexpr int kWordSums = 16 / sizeof(Sum);
   const std::int64_t y = std::int64_t{tile.row} * P::kRows + tile_row;
   const std::int64_t first_column = std::int64_t{tile.column} * P::kColumns;
   Sum* to = table.plane(tile.plane) + y * table.row_stride + first_column * table.element_stride();
-  if (table.aligned && inside(a, tile)) {
+  const bool whole = table.aligned && inside(a, tile);
+  if constexpr (P::kElements == kWordSums) {
+    if (whole) {
 #pragma unroll
-    for (int s = 0; s < P::kSegments; ++s) {
-#pragma unroll
-      for (int q = 0; q < P::kQuads; ++q) store_quads(to + quad_column<P>(s, q), P::kElements, row[s][q]);
+      for (int s = 0; s < P::kSegments; ++s)
+        __stcs(reinterpret_cast<uint4*>(to + quad_column<P>(s, 0)),
+               *reinterpret_cast<const uint4*>(&row[s][0]));
+      return;
     }
-    return;
   }
-  // By way of shared memory (the warp's sums by column are not needed any more), so that lanes write
-  // neighbours.
-  Sum* staged = memory.warp_columns[warp_index()];
-#pragma unroll
-  for (int s = 0; s < P::kSegments; ++s) {
-#pragma unroll
-    for (int q = 0; q < P::kQuads; ++q) quad_at(staged + quad_column<P>(s, q)) = row[s][q];
-  }
+  auto* staged = reinterpret_cast<uint4*>(memory.warp_columns[warp_index()]);
+  stage_row<P>(staged, row);
   __syncwarp();
-  if (y < a.height) {
+  if (whole) {
+    store_staged_row<P>(to, staged);
+  } else if (y < a.height && table.aligned && has_whole_rows(a, tile)) {
+    store_staged_row<P>(to, staged);
+  } else if (y < a.height) {
+    const auto* sums = reinterpret_cast<const Sum*>(staged);
     for (int i = lane_index(); i < P::kColumns && first_column + i < a.row_elements; i += 32) {
-      __stcs(to + i * table.element_stride(), staged[i]);
+      __stcs(to + i * table.element_stride(),
+             sums[place_of_word<P>(i / kWordSums) * kWordSums + i % kWordSums]);
     }
   }
   __syncwarp();

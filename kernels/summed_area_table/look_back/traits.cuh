@@ -55,7 +55,7 @@ struct TileTraits {
   static constexpr int kColumns = kShape.columns();
   /// One less where strides, and mostly offsets or a second table too, take registers.
   static constexpr int kBlocks =
-      blocks_per_multiprocessor(sizeof(Sum), kChannels) - (kLayout == Layout::kStrided ? 1 : 0);
+      tile_blocks(sizeof(Input), sizeof(Sum), kChannels) - (kLayout == Layout::kStrided ? 1 : 0);
   /// As many of these as fit by their threads: what the registers are for.
   static constexpr int kResidentBlocks = blocks_per_multiprocessor(kBlocks, kThreads);
   static_assert(kElements % kChannels == 0 && kElements % 4 == 0,

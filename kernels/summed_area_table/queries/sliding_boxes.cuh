@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "kernels/core/cuda_error.h"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/primitives/warp_scan.cuh"
 #include "kernels/summed_area_table/queries.h"
 #include "kernels/summed_area_table/queries/sliding.h"
@@ -35,10 +35,10 @@ struct SlidingShape {
       std::conditional_t<kBytes % 16 == 0, uint4, std::conditional_t<kBytes % 8 == 0, uint2, std::uint32_t>>;
   static constexpr int kWords = kBytes / static_cast<int>(sizeof(Word));
   /// Blocks of a multiprocessor, by the registers of a thread.
-  static constexpr int kBlocks = (sizeof(Input) == 8 ? 1
-                                  : kElements == 8   ? 3
-                                                     : 2) *
-                                 kManySlidingThreads / kThreads;
+  static constexpr int kBlocks = sizeof(Input) == 8 ? kManySlidingThreads / kThreads
+                                 : kElements == 8 && kThreads == kFewSlidingThreads
+                                     ? 5
+                                     : 2 * kManySlidingThreads / kThreads;
 };
 
 template <class Input>
@@ -56,8 +56,9 @@ template <class Input, int kChannels, int kThreads>
 struct SlidingShared {
   using Shape = SlidingShape<Input, kChannels, kThreads>;
   using Sum = SlidingSum<Input>;
-  alignas(16) Sum prefixes[kThreads * Shape::kElements];
-  alignas(16) Sum warp_sums[kChannels][Shape::kWarps];
+  // Of two rows by turns: one is written while the other is read.
+  alignas(16) Sum prefixes[2][kThreads * Shape::kElements];
+  alignas(16) Sum warp_sums[2][kChannels][Shape::kWarps];
   double reciprocals[Shape::kColumns];  // of the boxes' pixels, in strips at the image's sides
   int columns[Shape::kColumns];         // of the image, where the block's come from; -1: zeros
 };
@@ -97,24 +98,35 @@ class SlidingBlock {
     lower_ = place(thread() + (a.halo - radius_x_ - 1) * kChannels);
   }
 
-  /// Rows first, first + step, ...
+  /// Rows first, first + step, ... Between two barriers a row's prefix sums are completed, the next row is
+  /// summed, and the row before is written.
   __device__ void filter(int first, int step, int rows) {
 #pragma unroll 4
-    for (int i = -radius_y_; i < radius_y_; ++i) add(read_row(first + i * step));
-    // The rows of the next step are on their way while this one's boxes are summed.
-    Pixels entering = read_row(first + radius_y_ * step);
+    for (int i = -radius_y_; i <= radius_y_; ++i) add(read_row<false>(first + i * step));
     Pixels leaving{};
+    Pixels entering{};
+    const auto load = [&](int y) {
+      leaving = read_row<true>(y - radius_y_ * step);
+      entering = read_row<false>(y + (radius_y_ + 1) * step);
+    };
+    if (rows > 1) load(first);
+    scan_columns(0);
+    __syncthreads();
 #pragma unroll 1
     for (int i = 0; i < rows; ++i) {
       const int y = first + i * step;
-      subtract(leaving);
-      add(entering);
+      const int turn = i % 2;
+      store_prefixes(turn);
       if (i + 1 < rows) {
-        leaving = read_row(y - radius_y_ * step);
-        entering = read_row(y + (radius_y_ + 1) * step);
+        subtract(leaving);
+        add(entering);
+        // These are on their way while this row's boxes are summed.
+        if (i + 2 < rows) load(y + step);
+        scan_columns(1 - turn);
       }
-      scan_columns(y);
-      write_row(y);
+      count_pixels(positions_around(y, radius_y_, height_, a_.box.boundary_y));
+      __syncthreads();
+      write_row(y, turn);
     }
   }
 
@@ -167,6 +179,7 @@ class SlidingBlock {
     return (chunk ^ (chunk / 8 & (kEights < 8 ? kEights - 1 : 7))) * kOfChunk + element % kOfChunk;
   }
 
+  template <bool kLast>
   __device__ Pixels read_row(int y) const {
     Pixels pixels{};
     const int seen = seen_at(y, height_, a_.box.boundary_y);
@@ -176,7 +189,7 @@ class SlidingBlock {
       const auto* from = reinterpret_cast<const typename Shape::Word*>(row + column_ * kChannels);
       auto* to = reinterpret_cast<typename Shape::Word*>(pixels.words);
 #pragma unroll
-      for (int i = 0; i < Shape::kWords; ++i) to[i] = __ldg(from + i);
+      for (int i = 0; i < Shape::kWords; ++i) to[i] = kLast ? __ldcs(from + i) : __ldg(from + i);
       return pixels;
     }
 #pragma unroll
@@ -198,71 +211,95 @@ class SlidingBlock {
     for (int e = 0; e < kElements; ++e) sums_[e] -= static_cast<Sum>(row[e]);
   }
 
-  /// The prefix sums of the columns' sums, each channel by itself, to shared memory.
-  __device__ void scan_columns(int y) {
-    alignas(16) Sum scan[kElements];
-    Sum before[kChannels];
+  /// The prefix sums of the columns' sums within the warp, each channel by itself; the warp's sums to shared
+  /// memory.
+  __device__ void scan_columns(int turn) {
 #pragma unroll
-    for (int e = 0; e < kElements; ++e) scan[e] = e < kChannels ? sums_[e] : scan[e - kChannels] + sums_[e];
+    for (int e = 0; e < kElements; ++e) scan_[e] = e < kChannels ? sums_[e] : scan_[e - kChannels] + sums_[e];
+    Sum through[kChannels];
 #pragma unroll
-    for (int c = 0; c < kChannels; ++c) before[c] = scan[kElements - kChannels + c];
-    warp_inclusive_sums(before);
+    for (int c = 0; c < kChannels; ++c) through[c] = scan_[kElements - kChannels + c];
+    warp_inclusive_sums(through);
     if (lane_index() == 31) {
 #pragma unroll
-      for (int c = 0; c < kChannels; ++c) shared_.warp_sums[c][warp_index()] = before[c];
+      for (int c = 0; c < kChannels; ++c) shared_.warp_sums[turn][c][warp_index()] = through[c];
     }
-    __syncthreads();
-    const int rows = positions_around(y, radius_y_, height_, a_.box.boundary_y);
-    if (rows != rows_) count_pixels(rows);
+#pragma unroll
+    for (int c = 0; c < kChannels; ++c) before_[c] = before_lane(through[c]);
+  }
+
+  /// The prefix sums along the row, to shared memory.
+  __device__ void store_prefixes(int turn) {
 #pragma unroll
     for (int c = 0; c < kChannels; ++c) {
-      before[c] = before_lane(before[c]);
 #pragma unroll
       for (int warp = 0; warp < Shape::kWarps - 1; ++warp) {
-        const Sum sum = shared_.warp_sums[c][warp];
-        if (warp < warp_index()) before[c] += sum;
+        const Sum sum = shared_.warp_sums[turn][c][warp];
+        if (warp < warp_index()) before_[c] += sum;
       }
     }
 #pragma unroll
-    for (int e = 0; e < kElements; ++e) scan[e] += before[e % kChannels];
+    for (int e = 0; e < kElements; ++e) scan_[e] += before_[e % kChannels];
     constexpr int kOfChunk = 16 / static_cast<int>(sizeof(Sum));
 #pragma unroll
     for (int e = 0; e < kElements; e += kOfChunk) {
-      *reinterpret_cast<uint4*>(shared_.prefixes + place(thread() * kElements + e)) =
-          *reinterpret_cast<const uint4*>(scan + e);
+      *reinterpret_cast<uint4*>(shared_.prefixes[turn] + place(thread() * kElements + e)) =
+          *reinterpret_cast<const uint4*>(scan_ + e);
     }
-    __syncthreads();
   }
 
-  __device__ void write_row(int y) {
-    float* means = a_.means + (std::int64_t{y} * width_ + first_) * kChannels;
+  __device__ void write_row(int y, int turn) const {
+    const Sum* prefixes = shared_.prefixes[turn];
+    float* means = a_.means + (std::int64_t{y} * width_ + first_) * kChannels + thread();
+    // Elements that all threads of most blocks have: nothing waits for whether there is one.
+    constexpr int kSure = kElements - 3;
+    if (has_edge_ || written_ < kSure * kThreads) return write_from<0>(prefixes, means);
+    float row[kSure];
 #pragma unroll
-    for (int i = 0; i < kElements; ++i) {
+    for (int i = 0; i < kSure; ++i) row[i] = mean(box_sum(prefixes, i), pixels_, reciprocal_);
+#pragma unroll
+    for (int i = 0; i < kSure; ++i) __stcs(means + i * kThreads, row[i]);
+    write_from<kSure>(prefixes, means);
+  }
+  /// The thread's elements from number kFirst on, as far as they exist.
+  template <int kFirst>
+  __device__ void write_from(const Sum* prefixes, float* means) const {
+#pragma unroll
+    for (int i = kFirst; i < kElements; ++i) {
       const int element = i * kThreads + thread();
-      const bool is_written = element < written_;
-      Sum sum = is_written ? shared_.prefixes[upper_ + i * kThreads] : Sum{0};
-      sum -= is_written ? shared_.prefixes[lower_ + i * kThreads] : Sum{0};
-      using Signed = std::conditional_t<std::is_same_v<Input, std::int32_t>, std::int64_t, Sum>;
-      double pixels = pixels_;
-      double reciprocal = reciprocal_;
-      if (has_edge_ && is_written) {
-        const int x = element / kChannels;
-        pixels = rows_ * positions_around(first_ + x, radius_x_, width_, Boundary::kExact);
-        reciprocal = shared_.reciprocals[x];
+      if (element < written_) {
+        double pixels = pixels_;
+        double reciprocal = reciprocal_;
+        if (has_edge_) {
+          const int x = element / kChannels;
+          pixels = rows_ * positions_around(first_ + x, radius_x_, width_, Boundary::kExact);
+          reciprocal = shared_.reciprocals[x];
+        }
+        __stcs(means + i * kThreads, mean(box_sum(prefixes, i), pixels, reciprocal));
       }
-      const auto value = static_cast<double>(static_cast<Signed>(sum));
-      // Only of integers are the bits those of a division.
-      const double mean =
-          std::is_integral_v<Input> ? divide_by(value, pixels, reciprocal) : value * reciprocal;
-      if (is_written) __stcs(means + element, static_cast<float>(mean));
     }
   }
 
+  /// Of the thread's element number `number`.
+  __device__ Sum box_sum(const Sum* prefixes, int number) const {
+    return prefixes[upper_ + number * kThreads] - prefixes[lower_ + number * kThreads];
+  }
+  static __device__ float mean(Sum sum, double pixels, double reciprocal) {
+    using Signed = std::conditional_t<std::is_same_v<Input, std::int32_t>, std::int64_t, Sum>;
+    const auto value = static_cast<double>(static_cast<Signed>(sum));
+    // Only of integers are the bits those of a division.
+    return static_cast<float>(std::is_integral_v<Input> ? divide_by(value, pixels, reciprocal)
+                                                        : value * reciprocal);
+  }
+
+  /// Of a box that has so many rows.
   __device__ void count_pixels(int rows) {
+    if (rows == rows_) return;
     rows_ = rows;
     pixels_ = static_cast<double>(rows) * (2 * radius_x_ + 1);
     reciprocal_ = 1.0 / pixels_;
     if (!has_edge_) return;
+    __syncthreads();  // the row before has been written
     for (int x = thread(); x < a_.strip_columns && first_ + x < width_; x += kThreads) {
       const int columns = positions_around(first_ + x, radius_x_, width_, Boundary::kExact);
       shared_.reciprocals[x] = 1.0 / (static_cast<double>(rows) * columns);
@@ -282,21 +319,23 @@ class SlidingBlock {
   int upper_;                 // where the prefix sums are that thread's first box ends
   int lower_;                 // and begins after
   Sum sums_[kElements] = {};  // over the box's rows
-  int rows_ = 0;              // that these count for:
-  double pixels_ = 0;         // of a box that no side cuts
+  alignas(16) Sum scan_[kElements];
+  Sum before_[kChannels];  // of the lanes before, and then of the warps before
+  int rows_ = 0;           // that these count for:
+  double pixels_ = 0;      // of a box that no side cuts
   double reciprocal_ = 0;
 };
 
 /// Owns: a block `strip_columns` columns of `segment_rows` rows. Segments go up and down by turns, so that
-/// two
-///   neighbours read the rows that both need at the same time.
+///   two neighbours read the rows that both need at the same time.
 /// Reads: their pixels and the boxes' margins, each row twice: as it enters the boxes and as it leaves them.
 /// Writes: the means.
 /// Waits for: nothing of other blocks.
 template <class Input, int kChannels, int kThreads>
 __global__ void __launch_bounds__(kThreads, (SlidingShape<Input, kChannels, kThreads>::kBlocks))
     filter_sliding_boxes(const SlidingArguments<Input> a) {
-  __shared__ SlidingShared<Input, kChannels, kThreads> shared;
+  extern __shared__ uint4 shared_memory[];
+  auto& shared = *reinterpret_cast<SlidingShared<Input, kChannels, kThreads>*>(shared_memory);
   const int top = static_cast<int>(blockIdx.y) * a.segment_rows;
   const int rows = min(a.segment_rows, static_cast<int>(a.image.height) - top);
   const bool up = blockIdx.y % 2 == 0;
@@ -322,20 +361,25 @@ void launch_sliding_boxes_by(CudaExecutor& executor, const BoxFilterJob<Input, S
   const bool in_words = (address | row_bytes) % sizeof(typename Shape::Word) == 0;
   const dim3 grid(static_cast<unsigned int>(divide_up(job.image.width, strip_columns)),
                   static_cast<unsigned int>(divide_up(job.image.height, rows)));
-  filter_sliding_boxes<Input, kChannels, kThreads><<<grid, kThreads, 0, executor.stream()>>>(
-      {job.image, job.means.data, job.box, static_cast<int>(halo), static_cast<int>(strip_columns),
-       static_cast<int>(rows), in_words});
-  CUMULUS_CUDA(cudaGetLastError());
+  using Shared = SlidingShared<Input, kChannels, kThreads>;
+  static_assert(sizeof(Shared) <= 64 * 1024, "what every GPU offers a block");
+  const SlidingArguments<Input> arguments{job.image,
+                                          job.means.data,
+                                          job.box,
+                                          static_cast<int>(halo),
+                                          static_cast<int>(strip_columns),
+                                          static_cast<int>(rows),
+                                          in_words};
+  launch(executor.stream(), filter_sliding_boxes<Input, kChannels, kThreads>,
+         {grid, kThreads, sizeof(Shared)}, arguments);
 }
 
 template <class Input, int kChannels>
 void launch_sliding_boxes(CudaExecutor& executor, const BoxFilterJob<Input, Space::kDevice>& job) {
-  if constexpr (kChannels >= 3) {
-    /// A quarter of few threads' columns are margins then.
-    constexpr std::int64_t kMaxRadius = kFewSlidingThreads / 8 * sliding_pixels(kChannels);
-    if (job.box.radius_x <= kMaxRadius)
-      return launch_sliding_boxes_by<Input, kChannels, kFewSlidingThreads>(executor, job);
-  }
+  /// A quarter of few threads' columns are margins then.
+  constexpr std::int64_t kMaxRadius = kFewSlidingThreads / 8 * sliding_pixels(kChannels);
+  if (job.box.radius_x <= kMaxRadius)
+    return launch_sliding_boxes_by<Input, kChannels, kFewSlidingThreads>(executor, job);
   launch_sliding_boxes_by<Input, kChannels, kManySlidingThreads>(executor, job);
 }
 

@@ -18,14 +18,6 @@
 
 namespace cumulus::summed_area_table {
 
-/// Starts to copy the first `bytes` of 16 bytes, and zeros after them.
-__device__ inline void copy_or_zero_async(void* to, const void* from, int bytes) {
-  asm volatile("cp.async.cg.shared.global.L2::cache_hint [%0], [%1], 16, %2, %3;" ::"r"(
-                   static_cast<std::uint32_t>(__cvta_generic_to_shared(to))),
-               "l"(from), "r"(bytes), "l"(evict_first_three_quarters())
-               : "memory");
-}
-
 __device__ inline void close_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 /// Waits for the warp's copies but for those of the last kPending calls of close_copies.
 template <int kPending>
@@ -69,8 +61,9 @@ class ComputeWarp {
       for (int i = 0; i < kWarpRows * kPieces / 32; ++i) {
         const int row = i * (32 / kPieces);
         const int bytes = top + piece_row_ + row < a_.height ? piece_bytes_ : 0;
-        copy_or_zero_async(&memory_.pixels[step % P::kStages][piece_row_ + row][piece_column_],
-                           bytes > 0 ? from + row * a_.image.row_stride : a_.image.data, bytes);
+        copy_async_or_zero(&memory_.pixels[step % P::kStages][piece_row_ + row][piece_column_],
+                           bytes > 0 ? from + row * a_.image.row_stride : a_.image.data, bytes,
+                           evict_first_three_quarters());
       }
     }
     close_copies();
