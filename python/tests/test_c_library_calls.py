@@ -15,6 +15,7 @@ import grpc
 import numpy as np
 import pytest
 from c_library import LIBRARY, MIB, calling, connected, random, told
+from cumulus.c_library import binding
 from fake_server import abort, server  # noqa: F401
 from local_daemon import LocalDaemon, eventually, regions_in
 
@@ -194,6 +195,16 @@ def test_a_forked_child_calls_without_it(daemon):
         assert status == 0
         c.blur(IMAGE, 2)
         assert len(by_library) == before + 1
+
+
+def test_a_forked_childs_own_clients_do_without_it(daemon):
+    with calling(daemon.address, True) as (c, _):
+        c.blur(IMAGE, 2)
+        child = os.fork()
+        if child == 0:
+            os._exit(0 if binding.load() is None else 1)
+        _, status = os.waitpid(child, 0)
+        assert status == 0 and binding.load() is not None
 
 
 def test_a_restart_is_said_and_outlived(tmp_path):

@@ -13,6 +13,7 @@ from typing import Any, Optional, Sequence, Tuple
 RELEASE = "0.1.0"  # the package's, and the only one whose library it takes
 
 _lock = threading.Lock()
+_process = 0  # that has loaded it
 
 
 class ChannelOptions(ctypes.Structure):
@@ -97,10 +98,15 @@ def find() -> str:
 
 
 def load() -> Optional[Any]:
-    """The library; None where there is none that can be used, which a warning says once where one is there."""
+    """The library; None where there is none that can be used, which a warning says once where one is there. Nor in a child that was
+    forked once it was loaded, for which its gRPC has no threads."""
+    global _process
     path = find()
+    if not path or _process not in (0, os.getpid()):
+        return None
     with _lock:  # two threads are not to load it at once
-        return _load(path) if path else None
+        _process = os.getpid()
+        return _load(path)
 
 
 @functools.lru_cache(maxsize=None)
