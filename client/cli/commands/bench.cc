@@ -38,7 +38,7 @@ absl::StatusOr<absl::Duration> median(int repeat, const Call& call) {
 }
 
 template <class Call>
-absl::StatusOr<absl::Duration> timed(const Call& call) {
+absl::StatusOr<absl::Duration> duration_of(const Call& call) {
   const absl::Time start = absl::Now();
   if (const auto done = call(); !done.ok()) return done.status();
   return absl::Now() - start;
@@ -50,12 +50,12 @@ double gigabytes_per_second(std::int64_t bytes, absl::Duration time) {
 
 absl::Status measure_way(Job& job, const Client& client, const Session& session, const Options& options) {
   const auto round_trip =
-      median(options.repeat, [&] { return timed([&] { return client.health(job.call()); }); });
+      median(options.repeat, [&] { return duration_of([&] { return client.health(job.call()); }); });
   if (!round_trip.ok()) return round_trip.status();
   const absl::StatusOr<Array> image = bench_image(options.size);
   if (!image.ok()) return image.status();
   const auto upload =
-      median(options.repeat, [&] { return timed([&] { return job.upload(session, image->view()); }); });
+      median(options.repeat, [&] { return duration_of([&] { return job.upload(session, image->view()); }); });
   if (!upload.ok()) return upload.status();
   const absl::StatusOr<Buffer> buffer = job.upload(session, image->view());
   if (!buffer.ok()) return buffer.status();
@@ -63,7 +63,7 @@ absl::Status measure_way(Job& job, const Client& client, const Session& session,
   quiet.call = job.call();
   job.stages().begin("download");
   const auto download =
-      median(options.repeat, [&] { return timed([&] { return session.download(*buffer, quiet); }); });
+      median(options.repeat, [&] { return duration_of([&] { return session.download(*buffer, quiet); }); });
   job.stages().end();
   if (!download.ok()) return download.status();
   job.report().add("round_trip_seconds", absl::ToDoubleSeconds(*round_trip));
