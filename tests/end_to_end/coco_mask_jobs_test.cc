@@ -101,14 +101,14 @@ TEST_F(CocoMaskJobs, AreTheTextsThatPycocotoolsWrites) {
 
 /// More of them than go to the server together, and sizes that change in between.
 TEST_F(CocoMaskJobs, StayInTheirOrderOverManyCalls) {
-  constexpr int kHeight = 1024;
+  constexpr int kRows = 1024;
   std::vector<std::string> encode = {"run-length", "coco-encode"};
   for (int i = 0; i < 12; ++i) {
     const int width = i == 7 ? 500 : 1000;
-    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(width * kHeight));
+    std::vector<std::uint8_t> pixels(static_cast<std::size_t>(width * kRows));
     std::fill_n(pixels.begin(), width * (i + 1), std::uint8_t{255});  // i + 1 rows from above
     const std::string path = folder_ / (std::to_string(i) + ".png");
-    write_image(path, kHeight, width, 1, pixels);
+    write_image(path, kRows, width, 1, pixels);
     encode.push_back(path);
   }
   encode.insert(encode.end(), {"-o", folder_ / "masks.json"});

@@ -240,15 +240,15 @@ TEST_F(TableJobs, TablesComeInEveryForm) {
 
 /// A table of one pixel and zeros holds that pixel everywhere: a radius map in each type of sums.
 TEST_F(TableJobs, RadiusMapsAreOfAnyTypeOfNumbers) {
-  constexpr int kWidth = 24;
-  constexpr int kHeight = 16;
-  Picture image{kWidth, kHeight, 1, OIIO::TypeDesc::FLOAT, {}};
-  for (int i = 0; i < kWidth * kHeight; ++i) image.pixels.push_back(static_cast<float>(i * i % 31));
+  constexpr int kColumns = 24;
+  constexpr int kRows = 16;
+  Picture image{kColumns, kRows, 1, OIIO::TypeDesc::FLOAT, {}};
+  for (int i = 0; i < kColumns * kRows; ++i) image.pixels.push_back(static_cast<float>(i * i % 31));
   write_picture(folder_ / "in.exr", image);
   succeed({"box-filter", folder_ / "in.exr", "-o", folder_ / "right.npy", "--radius", "2"});
   const std::string right = read_npy(folder_ / "right.npy").data;
 
-  Picture two{kWidth, kHeight, 1, OIIO::TypeDesc::FLOAT, std::vector<float>(kWidth * kHeight)};
+  Picture two{kColumns, kRows, 1, OIIO::TypeDesc::FLOAT, std::vector<float>(kColumns * kRows)};
   two.pixels[0] = 2;
   write_picture(folder_ / "two.exr", two);
   succeed({"summed-area-table", folder_ / "two.exr", "-o", folder_ / "float64.npy"});
@@ -259,7 +259,7 @@ TEST_F(TableJobs, RadiusMapsAreOfAnyTypeOfNumbers) {
   succeed({"summed-area-table", folder_ / "two.png", "-o", folder_ / "uint32.exr"});
   succeed(
       {"summed-area-table", folder_ / "two.png", "-o", folder_ / "uint64.npy", "--accumulator", "uint64"});
-  Picture radii{kWidth, kHeight, 3, OIIO::TypeDesc::HALF, std::vector<float>(3 * kWidth * kHeight, 2.0F)};
+  Picture radii{kColumns, kRows, 3, OIIO::TypeDesc::HALF, std::vector<float>(3 * kColumns * kRows, 2.0F)};
   write_picture(folder_ / "halves.exr", radii);
   std::fill(radii.pixels.begin(), radii.pixels.end(), 2 / 65535.0F);
   radii.stored = OIIO::TypeDesc::UINT16;
