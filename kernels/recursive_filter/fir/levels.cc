@@ -205,7 +205,7 @@ class Rest {
       const Complex step = std::exp(z * steps_[k]);
       const std::vector<double>& weights = levels_[k].weights;
       Complex value = 0;
-      for (auto weight = weights.rbegin(); weight != weights.rend(); ++weight) value = value * step + *weight;
+      for (std::size_t i = weights.size(); i-- > 0;) value = value * step + weights[i];
       value *= std::exp(-z * steps_[k] * static_cast<double>(levels_[k].reach()));
       all *= value * value;
     }
