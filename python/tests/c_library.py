@@ -1,6 +1,9 @@
 """Clients with the client library for C, and without."""
 
+import concurrent.futures
 import contextlib
+import signal
+import time
 
 import cumulus
 import numpy as np
@@ -38,6 +41,20 @@ def _connected(kind, address, library, **options):
         patch.setattr(kind, "__init__", lambda self, *rest, **more: (by_library.append(1), whole(self, *rest, **more))[1])
         with cumulus.connect(address, **options) as c:
             yield c, by_library
+
+
+def end_when_closed(daemon, client, call, patience):
+    """What waits for a server that stands still ends, with an error, as the client is closed; and `call` is refused from then on."""
+    with concurrent.futures.ThreadPoolExecutor(1) as threads:
+        daemon.stand_still()
+        waiting = threads.submit(call)
+        time.sleep(0.2)
+        client.connection.close()
+        with pytest.raises(cumulus.Error):
+            waiting.result(patience)
+        daemon.signal(signal.SIGCONT)
+        with pytest.raises(cumulus.Unavailable, match="closed"):
+            call()
 
 
 def random(shape, dtype):

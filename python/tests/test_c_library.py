@@ -14,7 +14,7 @@ import google_crc32c
 import grpc
 import numpy as np
 import pytest
-from c_library import LIBRARY, MIB, connected, random, told
+from c_library import LIBRARY, MIB, connected, end_when_closed, random, told
 from cumulus.c_library import binding
 from cumulus.v1 import transfer_pb2
 from fake_server import CHUNK, DATA, abort, buffer, server  # noqa: F401
@@ -227,17 +227,9 @@ def test_a_task_that_is_cancelled(daemon, with_library, shared_memory):
 
 def test_a_client_that_is_closed_ends_its_transfers(daemon):
     array = random((64 * MIB,), "uint8")
-    with connected(daemon.address, True) as (c, _), concurrent.futures.ThreadPoolExecutor(1) as threads:
+    with connected(daemon.address, True) as (c, _):
         c.upload(array)
-        daemon.signal(signal.SIGSTOP)
-        upload = threads.submit(c.upload, array)
-        time.sleep(0.2)
-        c.connection.close()
-        with pytest.raises(cumulus.Error):
-            upload.result(PATIENCE)
-        daemon.signal(signal.SIGCONT)
-        with pytest.raises(cumulus.Unavailable, match="closed"):
-            c.upload(array)
+        end_when_closed(daemon, c, lambda: c.upload(array), PATIENCE)
 
 
 def test_progress(daemon):

@@ -1,10 +1,6 @@
 """How calls go wrong, are repeated, resumed, renewed and cancelled: against a server that a test chooses."""
 
-import os
-import pathlib
 import signal
-import subprocess
-import sys
 import threading
 import time
 
@@ -392,11 +388,3 @@ def test_no_server():
         cumulus.connect("127.0.0.1:1", connect_timeout=0.3)
     assert "start cumulusd at 127.0.0.1:1" in refused.value.cure
     assert isinstance(refused.value, ConnectionError)
-
-
-@pytest.mark.parametrize("end", ["", "sys.exit(3)", "os.kill(os.getpid(), signal.SIGINT)", "os.fork() or sys.exit()"])
-def test_a_program_that_closes_nothing_leaves_no_session(server, end):
-    program = f"import cumulus, os, signal, sys; c = cumulus.connect({server.address!r}); c.session; {end}"
-    source = str(pathlib.Path(cumulus.__file__).parents[1])
-    subprocess.run([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": source}, stderr=subprocess.DEVNULL, check=False)
-    assert server.count("CreateSession") == server.count("DeleteSession") == 1
