@@ -14,8 +14,9 @@ std::string describe(int code, const char* call, const char* file, int line) {
          " (" + cudaGetErrorString(error) + ")";
 }
 
-/// Owns, reads and writes nothing, and waits for nothing: it is never launched. What it was compiled for, all
-/// kernels were.
+/// What it was compiled for, all kernels were.
+/// Owns: nothing: it is never launched. Reads: nothing. Writes: nothing.
+/// Waits for: nothing, so that it cannot deadlock. Source: this project.
 __global__ void compiled_kernel() {}
 
 DeviceNumbers numbers_of(const cudaDeviceProp& properties) {

@@ -9,7 +9,7 @@ namespace cumulus {
 namespace {
 
 /// Owns: nothing. Reads: `unmapped`, which no mapping holds. Writes: what it read, so that the read stays.
-/// Waits for: nothing, so that it cannot deadlock.
+/// Waits for: nothing, so that it cannot deadlock. Source: this project.
 __global__ void fault(volatile int* unmapped) { *unmapped = *unmapped + 1; }
 
 }  // namespace

@@ -42,7 +42,7 @@ __device__ std::uint64_t least(std::uint64_t a, std::uint64_t b) { return a < b 
 
 /// Owns: a block, vectors and, in what is no whole vector, elements, those of all blocks by turns. Reads:
 /// each once. Writes: `found`, the least word, once a block that has one. Waits for: its block's threads, so
-/// that it cannot deadlock.
+/// that it cannot deadlock. Source: a block's reduction and an atomic minimum.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     find_first(const T* elements, std::int64_t count, std::int64_t vectors, std::uint64_t* found) {
@@ -74,7 +74,7 @@ __global__ void __launch_bounds__(kThreads)
 }
 
 /// Owns: a block, elements by turns. Reads: each once. Writes: `largest`, the largest finite magnitude, once
-/// a block. Waits for: its block's threads, so that it cannot deadlock.
+/// a block. Waits for: its block's threads, so that it cannot deadlock. Source: as above.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     find_largest(const Bits<T>* elements, std::int64_t count, unsigned long long* largest) {
@@ -95,6 +95,7 @@ __global__ void __launch_bounds__(kThreads)
 
 /// Owns: a thread, elements by turns. Reads: each once, and `largest`, which the kernel before has written.
 /// Writes: their clamped values. Waits for: nothing of other threads, so that it cannot deadlock.
+/// Source: none, a map.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     clamp_elements(const Bits<T>* elements, std::int64_t count, const unsigned long long* largest,

@@ -16,7 +16,7 @@ namespace {
 using namespace recursive_filter;
 
 /// Owns: a thread one element. Reads: it and its addend. Writes: it.
-/// Waits for: nothing of other threads, so that it cannot deadlock.
+/// Waits for: nothing of other threads, so that it cannot deadlock. Source: none, a map.
 template <class Real>
 __global__ void __launch_bounds__(kAddThreads)
     add_elements(SourceElements addend, Real weight, TargetElements values, std::int64_t count) {

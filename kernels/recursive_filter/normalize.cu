@@ -29,6 +29,8 @@ struct RowsOfImages {
 /// Owns: a thread one element of a row, and of those a grid further down. Reads: it, the factors of its row
 /// and column. Writes: it.
 /// Waits for: nothing of other threads, so that it cannot deadlock.
+/// Source: normalized convolution (H. Knutsson and C.-F. Westin, 1993), whose certainties are a row's and a
+/// column's.
 template <class Real>
 __global__ void __launch_bounds__(kAddThreads)
     normalize_elements(SourceElements from, LineFactors<Real> down, LineFactors<Real> across,

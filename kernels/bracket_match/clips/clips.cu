@@ -50,7 +50,7 @@ __device__ std::int64_t stride() { return std::int64_t{gridDim.x} * kClipThreads
 /// owns: every gridDim.x * kClipThreads-th element for each thread.
 /// reads: elements, boxes, tops.
 /// writes: links; bounds of begins; the first wrong element (atomicMin).
-/// waits for: nothing of other blocks.
+/// waits for: nothing of other blocks, so that it cannot deadlock.
 /// source: R. Levien, "The stack monoid revisited", 2021: clips along the links of matched brackets.
 template <class Index>
 __global__ void __launch_bounds__(kClipThreads) begin_chains(const Scene<Index> scene) {
@@ -69,13 +69,13 @@ __global__ void __launch_bounds__(kClipThreads) begin_chains(const Scene<Index> 
 }
 
 /// A round of pointer jumping: each begin intersects its bounds with those of the clip that it links to, and
-/// takes over that clip's link; the number of enclosing clips in its bounds at least doubles. owns: every
-/// gridDim.x * kClipThreads-th element for each thread. reads: links and bounds of begins, which other
-/// threads change in the same round. Bounds only shrink, and a link is published
-///   (release) after the bounds that reach up to it: who reads the link (acquire) reads bounds that reach as
-///   far or further. Further does no harm: intersection is idempotent.
+/// takes over that clip's link; the number of enclosing clips in its bounds at least doubles.
+/// owns: every gridDim.x * kClipThreads-th element for each thread.
+/// reads: links and bounds of begins, which other threads change in the same round. Bounds only shrink, and
+///   a link is published (release) after the bounds that reach up to it: who reads the link (acquire) reads
+///   bounds that reach as far or further. Further does no harm: intersection is idempotent.
 /// writes: links and bounds of its begins; `unfinished` of the round.
-/// waits for: nothing of other blocks.
+/// waits for: nothing of other blocks, so that it cannot deadlock.
 /// source: list ranking by pointer jumping (J. Wyllie, 1979).
 template <class Index>
 __global__ void __launch_bounds__(kClipThreads) follow_links(const Scene<Index> scene, int round) {
@@ -98,7 +98,7 @@ __global__ void __launch_bounds__(kClipThreads) follow_links(const Scene<Index> 
 /// owns: every gridDim.x * kClipThreads-th element for each thread.
 /// reads: elements, boxes, tops, bounds of begins.
 /// writes: bounds of all other elements.
-/// waits for: nothing of other blocks; the rounds have ended.
+/// waits for: nothing of other blocks, so that it cannot deadlock; the rounds have ended.
 /// source: as begin_chains.
 template <class Index>
 __global__ void __launch_bounds__(kClipThreads) end_chains(const Scene<Index> scene) {

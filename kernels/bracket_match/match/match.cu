@@ -19,8 +19,9 @@ namespace {
 /// Before everything, where there are segments: marks where documents begin.
 /// owns: a segment for each thread.
 /// reads: the segment and the one before it.
-/// writes: the bit of the element at which the document begins (atomicOr); the first wrong segment
-/// (atomicMax). waits for: nothing of other blocks. source: this project.
+/// writes: the bit of the element at which the document begins (atomicOr); the first wrong one (atomicMax).
+/// waits for: nothing of other blocks, so that it cannot deadlock.
+/// source: this project.
 __global__ void mark_beginnings(const std::int64_t* segments, std::int64_t segment_count, std::int64_t count,
                                 std::uint32_t* begins, Findings* findings) {
   const std::int64_t i = std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
@@ -35,9 +36,10 @@ __global__ void mark_beginnings(const std::int64_t* segments, std::int64_t segme
 }
 
 /// Step 1: matches each tile in itself.
-/// owns: block b has tile b, kTileItems elements; a thread has kThreadItems of them, a bit each in its
-/// registers. reads: the tile's text and bits of beginnings. writes: partners within the tile; the tile's
-/// stack change, surviving opens and reaching closes; findings (atomics). waits for: nothing of other blocks.
+/// owns: block b has tile b, kTileItems elements; a thread has kThreadItems of them, a bit each in registers.
+/// reads: the tile's text and bits of beginnings.
+/// writes: partners within the tile; its stack change, surviving opens, reaching closes; findings (atomics).
+/// waits for: nothing of other blocks, so that it cannot deadlock.
 /// source: the monoid of R. Levien, "The stack monoid revisited", 2021.
 template <class Symbol, class Index>
 __global__ void __launch_bounds__(kTileThreads, blocks_per_multiprocessor(9, kTileThreads))
@@ -51,10 +53,9 @@ __global__ void __launch_bounds__(kTileThreads, blocks_per_multiprocessor(9, kTi
 /// owns: a warp has a tile and its reaching closes.
 /// reads: depths, bottoms and surviving opens of earlier tiles; text, where lists do not hold the kinds.
 /// writes: partners of both brackets of a pair; findings (atomics).
-/// waits for: nothing of other blocks; the kernels before have ended.
+/// waits for: nothing of other blocks, so that it cannot deadlock; the kernels before have ended.
 /// source: nearest smaller values (O. Berkman, B. Schieber and U. Vishkin, 1993), here by a tree of minima
-/// with 32 children to
-///   a node.
+///   with 32 children to a node.
 template <class Symbol, class Index>
 __global__ void __launch_bounds__(kTileThreads, blocks_per_multiprocessor(8, kTileThreads))
     link_tiles(const __grid_constant__ Arguments<Symbol, Index> a) {
@@ -64,9 +65,10 @@ __global__ void __launch_bounds__(kTileThreads, blocks_per_multiprocessor(8, kTi
 
 /// Step 4, where they are requested: parents, depths and tops.
 /// owns: block b has tile b.
-/// reads: the tile's text, bits of beginnings and depth; surviving opens of earlier tiles that enclose its
-/// elements. writes: parents, depths and tops of the tile; the maximum depth (atomic). waits for: nothing of
-/// other blocks; the kernels before have ended. source: R. Levien, 2021, as above.
+/// reads: the tile's text, bits of beginnings and depth; surviving opens of earlier tiles around it.
+/// writes: parents, depths and tops of the tile; the maximum depth (atomic).
+/// waits for: nothing of other blocks, so that it cannot deadlock; the kernels before have ended.
+/// source: R. Levien, 2021, as above.
 template <class Symbol, class Index>
 __global__ void __launch_bounds__(kTileThreads)
     write_trees(const __grid_constant__ Arguments<Symbol, Index> a) {

@@ -71,7 +71,7 @@ struct Segments {
 /// owns: one warp.
 /// reads: the findings, and around the fault the text, the bits of beginnings and the tiles' surviving opens.
 /// writes: the report and its copies.
-/// waits for: nothing of other blocks; the kernels before have ended.
+/// waits for: nothing of other blocks, so that it cannot deadlock; the kernels before have ended.
 /// source: this project.
 template <class Symbol, class Index>
 __global__ void __launch_bounds__(32)

@@ -41,7 +41,7 @@ struct ThreadTiles {
 /// owns: block b has group b of kScanThreads * kScanTilesPerThread tiles.
 /// reads: the tiles' stack changes.
 /// writes: the group's aggregate.
-/// waits for: nothing of other blocks.
+/// waits for: nothing of other blocks, so that it cannot deadlock.
 /// source: reduce-then-scan over the bicyclic monoid (Levien, 2021).
 __global__ void __launch_bounds__(kScanThreads) sum_groups(const DeviceTiles tiles) {
   __shared__ StackChange<std::int64_t> warps[kScanThreads / 32];
@@ -83,9 +83,8 @@ __device__ inline void build_upper_levels(const DeviceTiles& tiles) {
 /// owns: block b has group b of the tiles.
 /// reads: the tiles' stack changes, the aggregates of the groups before.
 /// writes: each tile's depth and bottom, and the first level of the tree of minima; where there is one group,
-/// the whole tree;
-///   the last block the final depth.
-/// waits for: nothing of other blocks; sum_groups has ended.
+///   the whole tree; the last block the final depth.
+/// waits for: nothing of other blocks, so that it cannot deadlock; sum_groups has ended.
 /// source: as sum_groups.
 __global__ void __launch_bounds__(kScanThreads) scan_tiles(const DeviceTiles tiles, Findings* findings) {
   __shared__ StackChange<std::int64_t> warps[kScanThreads / 32];
@@ -123,8 +122,9 @@ __global__ void __launch_bounds__(kScanThreads) scan_tiles(const DeviceTiles til
 
 /// Step 2c, where there are several groups: the upper levels of the tree of minima.
 /// owns: one block.
-/// reads: the level below. writes: the level.
-/// waits for: nothing of other blocks; scan_tiles has ended.
+/// reads: the level below.
+/// writes: the level.
+/// waits for: nothing of other blocks, so that it cannot deadlock; scan_tiles has ended.
 /// source: as scan_tiles.
 __global__ void __launch_bounds__(kScanThreads) finish_tree(const DeviceTiles tiles) {
   build_upper_levels(tiles);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <numeric>
 
+#include "kernels/core/div.h"
 #include "kernels/primitives/launch.cuh"
 #include "kernels/recursive_filter/fir/boundary.h"
 #include "kernels/recursive_filter/fir/direct.h"
@@ -111,8 +112,7 @@ class DirectBlock {
     const std::int64_t first = number_ + stage.x.first * kChannels;
     const auto results =
         static_cast<int>(min(stage.x.out_length * kChannels - number_, std::int64_t{kNumbers}));
-    numbers_in_ =
-        (results + kDirectRun - 1) / kDirectRun * kDirectRun + kDirectTaps * stage.x.chunks * kChannels;
+    numbers_in_ = divide_up(results, kDirectRun) * kDirectRun + kDirectTaps * stage.x.chunks * kChannels;
     // Vectors that are there as a whole.
     const std::int64_t end = (stage.x.in_length * kChannels - first) / 4 * 4;
     begin_ = static_cast<int>(min(max((3 - first) / 4 * 4, std::int64_t{0}), std::int64_t{numbers_in_}));
@@ -123,7 +123,7 @@ class DirectBlock {
   __device__ void run(const T* from, T* to) {
     from += image_ * stage_.from_image;
     const int taps_y = kDirectTaps * stage_.y.chunks;
-    const int batches = (rows_ + taps_y + kDirectRows - 1) / kDirectRows;
+    const int batches = divide_up(rows_ + taps_y, kDirectRows);
     wait_for_primary_kernel();
     stage_rows(from, 0);
     int slot = 0;
@@ -287,6 +287,7 @@ class DirectBlock {
 /// Writes: its results. In shared memory: kDirectRows rows of the input, and of them filtered along x as
 /// many as the filter along y reaches.
 /// Waits for: its own threads; all of them pass all barriers, so that it cannot deadlock.
+/// Source: separable convolution in shared memory (V. Podlozhnyuk, 2007), here down a ring of rows.
 template <class T, int kChannels, int kNumbers>
 __global__ void __launch_bounds__(direct_threads(kNumbers), direct_blocks(kNumbers))
     filter_direct(const T* from, T* to, const __grid_constant__ DirectStage stage, std::int64_t first_block) {

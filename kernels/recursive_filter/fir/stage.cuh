@@ -326,6 +326,7 @@ class FirBlock {
 /// Writes: its results. In shared memory: rows of the input, and of them filtered along x as many as the
 /// filter along y reaches.
 /// Waits for: its own threads; all of them pass all barriers, so that it cannot deadlock.
+/// Source: polyphase filters of a changing rate (fir/gaussian.h), down a ring of rows as in fir/direct.cuh.
 template <class Real, int kRingPitch>
 __global__ void __launch_bounds__(kFirThreads, fir_blocks(sizeof(Real)))
     filter_stage(SourceElements from, TargetElements to, const __grid_constant__ FirStageOnDevice<Real> stage,

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "kernels/core/div.h"
 #include "kernels/recursive_filter/gpu/carries.cuh"
 
 namespace cumulus::recursive_filter {
@@ -17,7 +18,7 @@ struct WindowTransitions {
   WindowTransitions(const AxisPlan& plan, std::int64_t tiles_seen, std::int64_t side = kTile)
       : tile(plan, side),
         tiles(static_cast<int>(tile.tiles)),
-        window(static_cast<int>((tiles_seen * kTile + side - 1) / side)) {}
+        window(static_cast<int>(divide_up(tiles_seen * kTile, side))) {}
 };
 
 /// Indices of the axes.

@@ -205,9 +205,8 @@ __device__ inline std::uint64_t sum_granule(const DecodeArguments& a, std::int64
 /// owns: block b has granules 32 b to 32 b + 31; a warp takes every eighth of them, its lanes 8 runs each.
 /// reads: lengths.
 /// writes: granule_offsets (from the block's begin, kShort marked), flags of short granules, block_offsets
-/// (the block's sum,
-///   or kDescends with the first run whose end descends).
-/// waits for: nothing of other blocks; allows the next kernel to launch at once.
+///   (the block's sum, or kDescends with the first run whose end descends).
+/// waits for: nothing of other blocks, so that it cannot deadlock; allows the next kernel to launch at once.
 /// source: a two-level reduce-then-scan; bits of heads as in the pairs of PARLE (A. Balevic, 2009).
 __global__ void __launch_bounds__(32 * kTileWarps) sum_granules(const DecodeArguments a) {
   __shared__ std::uint64_t sums[kBlockGranules];
@@ -276,7 +275,8 @@ inline constexpr int kScanItems = 8;
 /// owns: one block, 8 sums a thread and round.
 /// reads: block_offsets, as sum_granules left them.
 /// writes: block_offsets, now exclusive prefixes; all_short; the report.
-/// waits for: nothing of other blocks; for the end of sum_granules (programmatic dependent launch).
+/// waits for: the end of sum_granules (programmatic dependent launch), whose blocks wait for none of this, so
+///   that it cannot deadlock.
 /// source: a block scan with saturating sums.
 __global__ void __launch_bounds__(kScanThreads) scan_blocks(const DecodeArguments a) {
   __shared__ std::uint64_t warp_sums[kScanThreads / 32];

@@ -69,13 +69,12 @@ __device__ void expand_short_granule(const DecodeArguments& a, std::int64_t gran
 }
 
 /// owns: the first divide_up(granules, 8) blocks: a granule for each warp. The blocks behind: a tile for each
-/// thread, for which
-///   it finds the first granule; that is for expand_tiles.
+///   thread, for which it finds the first granule; that is for expand_tiles.
 /// reads: symbols, flags, granule_offsets, block_offsets, the report.
 /// writes: the elements of short granules; first_granules.
-/// waits for: nothing of other blocks; for the end of scan_blocks (programmatic dependent launch).
-/// source: ranks of bits (G. Jacobson, "Space-efficient static trees and graphs", 1989), here in 32-bit
-/// words.
+/// waits for: the end of scan_blocks (programmatic dependent launch), which waits for none of these blocks,
+///   so that it cannot deadlock.
+/// source: ranks of bits (G. Jacobson, "Space-efficient static trees and graphs", 1989), in 32-bit words.
 template <class T, bool kCheckFirst>
 __global__ void __launch_bounds__(32 * kTileWarps)
     expand_short_granules(const DecodeArguments a, const T* symbols, T* elements) {

@@ -294,11 +294,13 @@ __device__ __noinline__ void store_run_by_run(const DecodeArguments& a, const Ti
 
 /// owns: block b has tile b of the output, decode_tile_elements(sizeof(T)) elements.
 /// reads: lengths of the granules that reach into the tile, symbols, granule_offsets, block_offsets,
-/// first_granules, the
-///   report; where there are few blocks, block_offsets are still sums, and one warp scans them.
+///   first_granules, the report; where there are few blocks, block_offsets are still sums, and one warp scans
+///   them.
 /// writes: the tile, where one of its granules is not short, or there are few blocks; tile 0 of few blocks
-/// the report. waits for: nothing of other blocks; for the end of the kernel before (programmatic dependent
-/// launch). source: ranks of bits, as in decode/short_granules.cuh.
+///   the report.
+/// waits for: the end of the kernel before (programmatic dependent launch), whose blocks wait for none of
+///   these, so that it cannot deadlock.
+/// source: ranks of bits, as in decode/short_granules.cuh.
 template <class T>
 __global__ void __launch_bounds__(DecodeTile<T>::kThreads,
                                   blocks_per_multiprocessor(DecodeTile<T>::kBlocks, DecodeTile<T>::kThreads))

@@ -15,7 +15,7 @@ constexpr int kRowsAtOnce = 8;
 /// owns: a block has a square of 32 x 32 pixels of one image.
 /// reads: the square by rows, into shared memory.
 /// writes: the transposed square by rows, that is, columns of the shared one.
-/// waits for: nothing of other blocks.
+/// waits for: nothing of other blocks, so that it cannot deadlock.
 /// source: the tiled transposition of G. Ruetsch and P. Micikevicius, "Optimizing matrix transpose in CUDA",
 /// 2009.
 template <class T>

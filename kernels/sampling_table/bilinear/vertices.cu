@@ -30,6 +30,7 @@ __device__ float texel_weight(const VerticesArguments<T>& arguments, std::uint32
 /// reads: the texels around its vertices; the layer's adjustment.
 /// writes: the row's vertices; the first invalid texel (atomicMin).
 /// waits for: nothing of other blocks, so that there is no deadlock; the kernels before have ended.
+/// source: this project.
 template <class T>
 __global__ void __launch_bounds__(kVertexThreads) write_vertices(VerticesArguments<T> arguments) {
   const sampling::TableHeader& header = arguments.header;
@@ -47,6 +48,7 @@ __global__ void __launch_bounds__(kVertexThreads) write_vertices(VerticesArgumen
 /// reads: the vertices above and below it.
 /// writes: the row's weights.
 /// waits for: nothing of other blocks, so that there is no deadlock; write_vertices has ended.
+/// source: this project.
 template <class T>
 __global__ void __launch_bounds__(kVertexThreads) write_cells(VerticesArguments<T> arguments) {
   const sampling::TableHeader& header = arguments.header;

@@ -32,6 +32,7 @@ struct ByTheTables : sampling::detail::ByMethod {
 /// reads: its point; the table.
 /// writes: its sample.
 /// waits for: nothing of other blocks, so that there is no deadlock.
+/// source: cumulus/bilinear.h, which renderers include.
 template <class Points>
 __global__ void __launch_bounds__(kThreads)
     draw_bilinear_points(const __grid_constant__ sampling::TableView table,
@@ -105,6 +106,7 @@ struct DrawByPlan {
 /// reads: its point; the table.
 /// writes: its density.
 /// waits for: nothing of other blocks, so that there is no deadlock.
+/// source: cumulus/sampling.h, which renderers include.
 __global__ void __launch_bounds__(kThreads)
     evaluate_points(const __grid_constant__ sampling::TableView table, const float* coordinates,
                     int dimensions, std::int64_t begin, std::int64_t end, float* pdf) {

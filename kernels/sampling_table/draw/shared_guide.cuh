@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cumulus/sampling.h"
+#include "kernels/core/div.h"
 #include "kernels/sampling_table/draw/plans.h"
 
 namespace cumulus::sampling_table {
@@ -54,9 +55,7 @@ class SharedGuide {
 
  private:
   /// The least x of guide cell g.
-  __device__ std::uint64_t least(std::uint64_t g) const {
-    return ((g << 32) + guide_size_ - 1) / guide_size_;
-  }
+  __device__ std::uint64_t least(std::uint64_t g) const { return divide_up(g << 32, guide_size_); }
   __device__ std::uint16_t entry(std::uint32_t g) const {
     const auto x = static_cast<std::uint32_t>(least(g));
     const std::uint32_t first = sampling::detail::find_cell(lower_, 0, count_ - 1, x);

@@ -12,6 +12,7 @@ namespace {
 /// writes: the table's header and gaps; the report.
 /// waits for: the kernel before to end, which has waited for those before it.
 /// deadlock: none: no block of that kernel waits for this one.
+/// source: this project.
 template <class T>
 __global__ void __launch_bounds__(kConcludeThreads)
     write_frame(RowsArguments<T> arguments, std::uint32_t height, TableGaps gaps) {

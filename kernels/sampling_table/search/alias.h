@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cumulus/sampling.h"
+#include "kernels/core/div.h"
 
 namespace cumulus::sampling_table {
 
@@ -15,7 +16,7 @@ using sampling::detail::AliasEntry;
 /// Where column k of `count` begins; its capacity is where the next begins, less that. Capacities differ by
 /// one unit at most.
 CUMULUS_HOST_DEVICE inline std::uint64_t column_begin(std::uint32_t k, std::uint32_t count) {
-  return ((std::uint64_t{k} << 32) + count - 1) / count;
+  return divide_up(std::uint64_t{k} << 32, count);
 }
 
 /// The alias table that comes of sweeping over light cells (of less mass than their column's capacity) and

@@ -46,6 +46,7 @@ __device__ std::uint32_t largest_of(std::uint32_t own) {
 /// reads: the row's texels, twice: for the exponent, and for the sum.
 /// writes: the row's RowReduction.
 /// waits for: nothing of other blocks, so that there is no deadlock.
+/// source: a block's reductions.
 template <class T, int kThreads>
 __global__ void __launch_bounds__(kThreads) reduce_rows(ReductionArguments<T> arguments) {
   using Sum = cub::BlockReduce<std::uint64_t, kThreads>;

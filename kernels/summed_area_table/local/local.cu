@@ -29,7 +29,8 @@ struct LocalArguments {
 ///   columns, a thread for each.
 /// Reads: the tile's pixels, twice.
 /// Writes: the tile's own table in float; its sums by column and by row in double.
-/// Waits for: nothing of other blocks.
+/// Waits for: nothing of other blocks, so that it cannot deadlock.
+/// Source: this project's; sums by column and row as the aggregates of D. Nehab et al., SIGGRAPH Asia 2011.
 template <class Input>
 __global__ void __launch_bounds__(kThreads) sum_tiles_locally(const LocalArguments<Input> a) {
   __shared__ float row_scans[kRows][kColumns];

@@ -9,9 +9,10 @@ namespace {
 constexpr int kClearThreads = 256;
 
 /// Owns: thread i the i-th 16 bytes of `scratch`.
-/// Writes: zeros there. Reads nothing.
-/// Waits for: nothing of other blocks. The kernel of tiles may begin before it ends (programmatic dependent
-///   launch).
+/// Reads: nothing. Writes: zeros there.
+/// Waits for: nothing of other blocks, so that it cannot deadlock. The kernel of tiles may begin before it
+///   ends (programmatic dependent launch).
+/// Source: none, a fill.
 __global__ void __launch_bounds__(kClearThreads) clear_scratch(uint4* scratch, std::int64_t count) {
 #if __CUDA_ARCH__ >= 900
   cudaTriggerProgrammaticLaunchCompletion();

@@ -29,7 +29,7 @@ __device__ double block_sum(double value) {
 }
 
 /// Owns: a block one row of one plane. Reads: its pixels. Writes: its sum for each channel, in double.
-/// Waits for: nothing of other blocks.
+/// Waits for: nothing of other blocks, so that it cannot deadlock. Source: a block's reduction.
 template <class Input>
 __global__ void __launch_bounds__(kAverageThreads)
     sum_rows(DeviceImage<const Input> image, std::int64_t plane_stride, double* row_sums) {
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kAverageThreads)
 }
 
 /// Owns: a block one channel of one plane. Reads: its sums by row. Writes: its mean.
-/// Waits for: nothing of other blocks.
+/// Waits for: nothing of other blocks, so that it cannot deadlock. Source: a block's reduction.
 __global__ void __launch_bounds__(kAverageThreads)
     average_rows(const double* row_sums, std::int64_t height, std::int64_t width, std::int64_t channels,
                  float* means) {

@@ -25,7 +25,8 @@ constexpr std::int64_t kMaxFilterRows = 65535;  // blocks along a grid's second 
 /// Reads: the rectangle, four elements of each table.
 /// Writes: sum, mean and variance, those that are asked for; the lowest number of a rectangle that does not
 ///   lie inside into `first_outside`, if not null.
-/// Waits for: nothing of other blocks.
+/// Waits for: nothing of other blocks, so that it cannot deadlock.
+/// Source: F. Crow, "Summed-area tables for texture mapping", 1984.
 template <class Sum>
 __global__ void __launch_bounds__(kQueryThreads)
     query_rectangles(TableView<Sum, Space::kDevice> table, const Rectangle* rectangles, std::int64_t begin,
@@ -166,7 +167,8 @@ constexpr int kFilterBlocks = 3;
 /// Owns: a thread kRowsOfThread rows of one column of one channel, then those a grid further down.
 /// Reads: the table, 4 elements for each pixel inside, at most 16 near the edges (25 with kMirror).
 /// Writes: means, and deviations where wanted.
-/// Waits for: nothing of other blocks.
+/// Waits for: nothing of other blocks, so that it cannot deadlock.
+/// Source: Crow, 1984, as above.
 template <class Sum>
 __global__ void __launch_bounds__(kQueryThreads, kFilterBlocks)
     filter_from_table(const FilterArguments<Sum> a) {

@@ -330,7 +330,8 @@ class SlidingBlock {
 ///   two neighbours read the rows that both need at the same time.
 /// Reads: their pixels and the boxes' margins, each row twice: as it enters the boxes and as it leaves them.
 /// Writes: the means.
-/// Waits for: nothing of other blocks.
+/// Waits for: nothing of other blocks, so that it cannot deadlock.
+/// Source: M. McDonnell, "Box-filtering techniques", 1981: sums by column that slide down, and boxes of them.
 template <class Input, int kChannels, int kThreads>
 __global__ void __launch_bounds__(kThreads, (SlidingShape<Input, kChannels, kThreads>::kBlocks))
     filter_sliding_boxes(const SlidingArguments<Input> a) {

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "kernels/core/div.h"
 #include "kernels/primitives/await_all.cuh"
 #include "kernels/summed_area_table/look_back/tile.cuh"
 #include "kernels/summed_area_table/look_back/traits.cuh"
@@ -245,8 +246,8 @@ class PrefixGather {
   static constexpr int kAtOnce = P::kRows > 64 && sizeof(typename P::Input) < 4 ? 4 : 8;
 
   static __device__ int thread() { return static_cast<int>(threadIdx.x); }
-  /// Of `count` tiles every one of `parts`.
-  static __device__ int share(int count, int part, int parts) { return (count - part + parts - 1) / parts; }
+  /// Of `count` tiles every one of `parts`; none where `part` < `parts` is not below `count`.
+  static __device__ int share(int count, int part, int parts) { return divide_up(count - part, parts); }
 
   static __device__ WordLine columns_above(int tile_columns, Tile tile) {
     constexpr int kParts = Memory::kColumnParts;

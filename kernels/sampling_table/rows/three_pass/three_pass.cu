@@ -31,6 +31,7 @@ __device__ Tally write_distribution(const Target& target, const MassOf& mass_of)
 /// reads: the row's texels, three times; the layer's adjustment.
 /// writes: the row's lower bounds and its mass; the first invalid texel (atomicMin).
 /// waits for: nothing of other blocks, so that there is no deadlock; the kernels before have ended.
+/// source: a block's reductions and scan, round after round of the row.
 template <class T>
 __global__ void __launch_bounds__(kThreads)
     build_three_pass_rows(const __grid_constant__ RowsArguments<T> arguments) {
@@ -82,6 +83,7 @@ struct MarginalTally {
 /// waits for: each mass of the layer, which the kernel of the rows publishes.
 /// deadlock: none. Either that kernel has ended, or this one began when each of its blocks had; those wait
 /// for nothing, and keep their places until they have published.
+/// source: as the kernel of rows.
 __global__ void __launch_bounds__(kThreads)
     build_three_pass_marginals(const __grid_constant__ MarginalsArguments arguments) {
   const sampling::TableHeader& header = arguments.header;

@@ -61,6 +61,7 @@ class Tile {
 /// reads: the tile's texels; the layer's adjustment.
 /// writes: `largest` of the tile's aggregate; the first invalid texel (atomicMin).
 /// waits for: nothing of other blocks, so that there is no deadlock; the kernels before have ended.
+/// source: reduce-then-scan (Merrill and Garland 2016), its first reduction.
 template <class T>
 __global__ void __launch_bounds__(kTileThreads)
     reduce_tile_maxima(const __grid_constant__ TiledArguments<T> arguments) {
@@ -76,6 +77,7 @@ __global__ void __launch_bounds__(kTileThreads)
 /// reads: the tile's texels; `largest` of all aggregates of the row, which give its exponent.
 /// writes: `sum` and `positive` of the tile's aggregate.
 /// waits for: nothing of other blocks, so that there is no deadlock; step 1 has ended.
+/// source: as step 1, its second reduction.
 template <class T>
 __global__ void __launch_bounds__(kTileThreads)
     reduce_tile_sums(const __grid_constant__ TiledArguments<T> arguments) {
@@ -121,6 +123,7 @@ __device__ Tally tally_of_tiles(const TileAggregate* tiles, std::uint32_t count)
 /// reads: the tile's texels; the row's aggregates, whose sum before the tile is its exclusive prefix.
 /// writes: the tile's lower bounds; the row's mass, by its first block.
 /// waits for: nothing of other blocks, so that there is no deadlock; step 2 has ended.
+/// source: as step 1, its scan.
 template <class T>
 __global__ void __launch_bounds__(kTileThreads)
     write_tile_bounds(const __grid_constant__ TiledArguments<T> arguments) {
