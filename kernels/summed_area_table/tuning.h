@@ -80,8 +80,8 @@ constexpr StripShape strip_shape(std::size_t input_bytes, int row_lanes, int blo
   if (blocks_per_strip == 2) return {32, 16, 4, 2, 2, 4, 1, 2, 1, true};
   return {32, 8, 8, 1, 2, 4, 2, 1, 1, true};
 }
-/// Bands whose totals are under way. A warp that sums band n has finished band n - lag - 1, and the others
-/// band n - ring: who sums a band takes the places of the one `ring` before.
+/// Bands whose totals are under way. A warp that sums band n has finished band n - carry_latency - 1, and the
+/// others band n - ring: who sums a band takes the places of the one `ring` before.
 constexpr int strip_ring(const StripShape& shape) { return shape.carry_latency + 1 + shape.max_warp_skew; }
 
 /// Bands that a carry scanner lets its own block advance before it polls the totals of the others.

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "kernels/bracket_match/clips/boxes.h"
+#include "kernels/bracket_match/cpu/tiles.h"
 #include "kernels/bracket_match/intersect_clips.h"
-#include "kernels/core/parallel.h"
 
 namespace cumulus {
 namespace {
@@ -26,8 +26,8 @@ bool has_nan(const Box& box) {
   return std::isnan(box.x0) || std::isnan(box.y0) || std::isnan(box.x1) || std::isnan(box.y1);
 }
 
-/// Box after box along the links to the enclosing clips, which point backwards. Tiles go in parallel: what a
-/// tile leaves on the stack is chained within the tile, then the tiles one after the other, each by one link.
+/// Box after box along the links to the enclosing clips, which point backwards. Tiles go in parallel: a
+/// tile's surviving opens are chained within the tile, then the tiles one after the other, each by one link.
 template <class Index>
 class ClipChains {
  public:
@@ -45,23 +45,15 @@ class ClipChains {
 
   /// Returns the first wrong element, or -1.
   std::int64_t run() {
-    for_tiles([&](std::int64_t tile) { chain_left_opens(tile); });
+    for_each_tile(executor_, tile_count_, [&](std::int64_t tile) { chain_left_opens(tile); });
     for (std::int64_t tile = 0; tile < tile_count_; ++tile) link(tile);
-    for_tiles([&](std::int64_t tile) { finish_left_opens(tile); });
-    for_tiles([&](std::int64_t tile) { finish_others(tile); });
+    for_each_tile(executor_, tile_count_, [&](std::int64_t tile) { finish_left_opens(tile); });
+    for_each_tile(executor_, tile_count_, [&](std::int64_t tile) { finish_others(tile); });
     return wrong_ == count_ ? -1 : wrong_.load();
   }
 
  private:
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-  template <class Body>
-  void for_tiles(const Body& body) {
-    executor_.check_interrupt();
-    parallel_ranges(executor_, tile_count_, 1, [&](std::int64_t first, std::int64_t end) {
-      for (std::int64_t tile = first; tile < end; ++tile) body(tile);
-    });
-  }
 
   std::int64_t first_of(std::int64_t tile) const { return tile * kCpuTile; }
   std::int64_t end_of(std::int64_t tile) const { return std::min((tile + 1) * kCpuTile, count_); }

@@ -10,7 +10,7 @@
 #include "kernels/bracket_match/cpu/stack_cursor.h"
 #include "kernels/bracket_match/cpu/symbols.h"
 #include "kernels/bracket_match/cpu/tally.h"
-#include "kernels/core/parallel.h"
+#include "kernels/bracket_match/cpu/tiles.h"
 
 // Bracket matching on the CPU.
 
@@ -53,10 +53,13 @@ class Matcher {
       return;
     }
     const bool write_partner = !outputs_.partner.empty();
-    for_tiles([&](std::int64_t tile) { write_partner ? match_tile<true>(tile) : match_tile<false>(tile); });
+    for_each_tile(executor_, tile_count_, [&](std::int64_t tile) {
+      write_partner ? match_tile<true>(tile) : match_tile<false>(tile);
+    });
     const std::int64_t final_depth = link_tiles();
-    for_tiles([&](std::int64_t tile) { pair_across(tile); });
-    if (wants_tree(outputs_)) for_tiles([&](std::int64_t tile) { walk_tile(tile); });
+    for_each_tile(executor_, tile_count_, [&](std::int64_t tile) { pair_across(tile); });
+    if (wants_tree(outputs_))
+      for_each_tile(executor_, tile_count_, [&](std::int64_t tile) { walk_tile(tile); });
     *report = make_report(final_depth);
     if (!outputs_.unmatched.empty()) outputs_.unmatched[0] = report->unmatched;
     if (!outputs_.maximum_depth.empty()) outputs_.maximum_depth[0] = report->maximum_depth;
@@ -64,14 +67,6 @@ class Matcher {
 
  private:
   static std::size_t at(std::int64_t i) { return static_cast<std::size_t>(i); }
-
-  template <class Body>
-  void for_tiles(const Body& body) {
-    executor_.check_interrupt();
-    parallel_ranges(executor_, tile_count_, 1, [&](std::int64_t first, std::int64_t end) {
-      for (std::int64_t tile = first; tile < end; ++tile) body(tile);
-    });
-  }
 
   std::int64_t end_of(std::int64_t tile) const { return std::min((tile + 1) * kCpuTile, count_); }
 

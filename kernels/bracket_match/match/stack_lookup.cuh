@@ -12,7 +12,7 @@ namespace cumulus::bracket_match {
 
 static_assert(kTileWarps == 4, "the counts before a tile's chunks are read as one word");
 
-/// What a tile leaves to others is listed, as 16-bit entries, where the entries fit into the words that hold
+/// A tile's surviving opens and reaching closes are listed, as 16-bit entries, where the entries fit into the words that hold
 /// a bit for each element otherwise. An entry is the element's number in the tile, and its kind modulo 4
 /// above.
 using ListEntry = std::uint16_t;
@@ -152,7 +152,7 @@ __device__ inline std::int64_t open_at(const DeviceTiles& tiles, std::int64_t ti
   return warp_max(found);
 }
 
-/// Goes through what the pops out of a tile pop, from the first on: remembers which earlier tile serves them.
+/// Goes through what the pops out of a tile pop, from the first on, and keeps which earlier tile serves them.
 class OpenCursor {
  public:
   /// The stack before `tile` is `depth` deep.

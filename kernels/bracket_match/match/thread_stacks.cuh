@@ -7,7 +7,7 @@
 
 namespace cumulus::bracket_match {
 
-/// For each thread of a block what it leaves to others, one by one: its opens from one end of a column, its
+/// For each thread of a block its surviving brackets, one by one: its opens from one end of a column, its
 /// closes from the other; both together are no more than its elements. The lanes of a warp, wherever each is
 /// in its column, touch every bank once.
 class ThreadStacks {

@@ -51,7 +51,7 @@ struct MatchMemory {
   typename TileItems<Symbol>::Memory items;
 };
 
-/// Matches the tile that is the block's number in itself, and says what it leaves to others.
+/// Matches the tile that is the block's number in itself, and lists its surviving opens and reaching closes.
 template <class Symbol, class Index>
 class TileMatcher {
   using Memory = MatchMemory<Symbol>;

@@ -110,8 +110,8 @@ class TileTreeWriter {
     items &= ~(next - 1);
   }
 
-  /// Of elements that are in no open of their own thread: what the closes among them leave on the stack,
-  /// level by level. Returns the closes that no open of the tile serves.
+  /// Of elements that are in no open of their own thread: the stack after the closes among them, level by
+  /// level. Returns the closes that no open of the tile serves.
   __device__ std::uint32_t find_parents_in_tile(std::uint32_t closes, StackChange<std::int32_t> before,
                                                 std::uint32_t items) {
     const int levels = __popc(closes) + 1;

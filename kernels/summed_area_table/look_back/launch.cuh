@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "kernels/core/cuda_error.h"
+#include "kernels/primitives/launch.cuh"
 #include "kernels/summed_area_table/look_back/arguments.cuh"
 #include "kernels/summed_area_table/look_back/build.cuh"
 #include "kernels/summed_area_table/look_back/look_back.h"
@@ -25,27 +26,13 @@ void clear_before_table(CudaExecutor& executor, DeviceSpan<std::byte> scratch);
 /// that by itself.
 template <class P>
 void launch_after_clearing(CudaExecutor& executor, std::int64_t tiles, const Arguments<P>& arguments) {
-  constexpr int kSharedBytes = sizeof(TileMemory<P>);
+  constexpr std::size_t kSharedBytes = sizeof(TileMemory<P>);
   static_assert(kSharedBytes <= 64 * 1024, "every GPU offers a block this much");
-  CUMULUS_CUDA(
-      cudaFuncSetAttribute(build_table<P>, cudaFuncAttributeMaxDynamicSharedMemorySize, kSharedBytes));
   CUMULUS_CUDA(cudaFuncSetAttribute(build_table<P>, cudaFuncAttributePreferredSharedMemoryCarveout,
                                     cudaSharedmemCarveoutMaxShared));
-  cudaFuncAttributes compiled{};
-  CUMULUS_CUDA(cudaFuncGetAttributes(&compiled, build_table<P>));
-
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
   const std::int64_t resident = std::int64_t{P::kBlocks} * executor.device().multiprocessors();
-  cudaLaunchConfig_t config{};
-  config.gridDim = static_cast<unsigned int>(std::min(tiles, resident));
-  config.blockDim = P::kThreads;
-  config.dynamicSmemBytes = kSharedBytes;
-  config.stream = executor.stream();
-  config.attrs = &early;
-  config.numAttrs = compiled.ptxVersion >= 90 ? 1 : 0;
-  CUMULUS_CUDA(cudaLaunchKernelEx(&config, build_table<P>, arguments));
+  launch_dependent<build_table<P>>(executor.stream(), {std::min(tiles, resident), P::kThreads, kSharedBytes},
+                                   arguments);
 }
 
 template <class P, class Job>
