@@ -186,7 +186,7 @@ void bench_fir_picture(Runner<Executor>& runner, const std::string& type, std::v
         .bytes = testing::recursive_filter_bytes<T>(shape),
         .items = static_cast<double>(shape.height * shape.width),
         .unit = "pixels",
-        .scratch_bytes = fir_gaussian_blur_scratch_bytes<T, kSpace>(from, {axis, axis}),
+        .scratch_bytes = fir_gaussian_blur_scratch_bytes<T, kSpace>(from, {axis, axis}, executor.numbers()),
         .run =
             [&] {
               executor.reuse_scratch();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "kernels/recursive_filter/math/tile_grid.h"
 #include "kernels/recursive_filter/math/weighted_sums.h"
@@ -157,6 +158,89 @@ Plan choose(const PlannedFilter& filter, const ImagesShape& shape, Method method
   return chooser.fastest();
 }
 
+namespace {
+
+/// The kernels of a blur's stages.
+class FirChooser {
+ public:
+  FirChooser(const FirBlur& blur, const ImagesShape& shape, const DeviceNumbers& device)
+      : shape_(shape),
+        device_(device),
+        extents_{shape.height, shape.width},
+        stages_(device_stages(blur, extents_)) {}
+
+  FirPlan plan() {
+    FirPlan plan;
+    if (!has_large_steps(stages_, extents_)) plan.kernels = small_steps();
+    if (plan.kernels.empty()) {
+      stages_ = axis_by_axis(stages_);
+      plan.kernels.assign(stages_.size(), LargeStepPlan{});
+    }
+    plan.stages = stages_;
+    plan.scratch = fir_scratch(stages_, extents_, shape_.channels, kFirDeviceRow);
+    plan.scratch.even *= shape_.images;
+    plan.scratch.odd *= shape_.images;
+    plan.scratch_bytes = of_doubles() ? bytes_of<double>(plan.scratch) : bytes_of<float>(plan.scratch);
+    return plan;
+  }
+
+ private:
+  bool of_doubles() const { return shape_.element == FilterElement::kDouble; }
+  template <class Real>
+  static std::size_t bytes_of(const FirScratch& scratch) {
+    ScratchSize size;
+    size.add<Real>(static_cast<std::size_t>(scratch.even));
+    size.add<Real>(static_cast<std::size_t>(scratch.odd));
+    return size.bytes();
+  }
+
+  /// Between the stages are floats, or doubles.
+  bool reads_halves(std::size_t stage) const {
+    return shape_.element == FilterElement::kFloat16 && stage == 0;
+  }
+  bool writes_halves(std::size_t stage) const {
+    return shape_.element == FilterElement::kFloat16 && stage + 1 == stages_.size();
+  }
+
+  /// None where a block of the device has not the memory for what a stage reaches: doubles of several
+  /// channels may need more than 64 KB.
+  std::vector<FirStagePlan> small_steps() const {
+    std::vector<FirStagePlan> kernels;
+    FirExtents before = extents_;
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      kernels.push_back(small_step(i, before));
+      const auto* ring = std::get_if<RingPlan>(&kernels.back());
+      if (ring != nullptr && ring->tile.shared_bytes > device_.block_shared_bytes) return {};
+      before = extents_after(stages_[i], before);
+    }
+    return kernels;
+  }
+
+  FirStagePlan small_step(std::size_t i, const FirExtents& before) const {
+    const FirStage& stage = stages_[i];
+    const int channels = static_cast<int>(shape_.channels);
+    if (!of_doubles() && is_direct(stage) && reads_halves(i) == writes_halves(i)) {
+      const std::size_t element_bytes = reads_halves(i) ? sizeof(Float16) : sizeof(float);
+      const auto tile = choose_direct_tile(stage, extents_after(stage, before), channels, shape_.images,
+                                           element_bytes, device_);
+      if (tile.has_value()) return DirectPlan{*tile};
+    }
+    return RingPlan{choose_tile(form_of(stage.y, before.height), form_of(stage.x, before.width), channels,
+                                shape_.images, of_doubles() ? sizeof(double) : sizeof(float), device_)};
+  }
+
+  const ImagesShape& shape_;
+  const DeviceNumbers& device_;
+  FirExtents extents_;
+  std::vector<FirStage> stages_;
+};
+
+}  // namespace
+
+FirPlan choose(const FirBlur& blur, const ImagesShape& shape, const DeviceNumbers& device) {
+  return FirChooser(blur, shape, device).plan();
+}
+
 void require_possible(const Plan& plan, const RecursiveFilterChoice& choice) {
   const auto* refusal = std::get_if<RefusalPlan>(&plan);
   if (refusal == nullptr) return;
@@ -177,7 +261,7 @@ void require_possible(const Plan& plan, const RecursiveFilterChoice& choice) {
           "takes all");
       break;
     case MethodObstacle::kTruncation:
-      refuse("the filter remembers too much of this image to leave out no more than " +
+      refuse("the filter's decay length is too long in this image to leave out no more than " +
              std::to_string(choice.max_truncation_error) + "; the tiled method leaves out nothing");
       break;
   }

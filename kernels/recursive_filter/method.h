@@ -9,12 +9,14 @@
 #include "kernels/core/float16.h"
 #include "kernels/core/scratch_arena.h"
 #include "kernels/recursive_filter/design.h"
+#include "kernels/recursive_filter/fir/plan.h"
 #include "kernels/recursive_filter/images.h"
 #include "kernels/recursive_filter/planned_filter.h"
 #include "kernels/recursive_filter/plans.h"
 
-// The one place that chooses how a GPU filters. Each choice follows from its arguments alone and is there for
-// every job that the checks let pass. The CPU has one way, kLines.
+// The one place that chooses how a GPU filters: recursively (Plan) or by a blur of positive weights
+// (FirPlan), which the request decides. Each choice follows from its arguments alone and is there for every
+// job that the checks let pass. The CPU has one way, kLines.
 
 namespace cumulus {
 
@@ -102,6 +104,9 @@ ImagesShape images_shape(const FilterImages<const T, S>& images) {
 /// How `device` filters images of `shape`, of the height and width that `filter` is planned for.
 Plan choose(const PlannedFilter& filter, const ImagesShape& shape, RecursiveFilterMethod method,
             const DeviceNumbers& device);
+
+/// The same for a blur of positive weights, which check_fir_blur lets pass; it fits every device.
+FirPlan choose(const FirBlur& blur, const ImagesShape& shape, const DeviceNumbers& device);
 
 /// Throws where the plan is to refuse, unless for kTooManyTiles, which is reported when the filter is
 /// applied.

@@ -104,7 +104,8 @@ std::vector<T> blur(Backend& backend, const std::vector<T>& pixels, FilterShape 
       count);
   const FilterImages<T, Backend::kSpace> blurred(
       ImageView<T, Backend::kSpace>(to.span().data(), shape.height, shape.width, shape.channels), count);
-  const std::size_t scratch_bytes = fir_gaussian_blur_scratch_bytes(images, blur);
+  const std::size_t scratch_bytes =
+      fir_gaussian_blur_scratch_bytes(images, blur, backend.executor().numbers());
   backend.executor().reserve_scratch(scratch_bytes);
   fir_gaussian_blur<T>(backend.executor(), images, blur, blurred);
   EXPECT_EQ(backend.executor().scratch_arena().used_bytes(), scratch_bytes);

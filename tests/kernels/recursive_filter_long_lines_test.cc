@@ -90,7 +90,7 @@ TEST(LongLines, BeginFewFreshPagesAtOnce) {
   }
   expect_few_fresh_pages_at_once([](CpuExecutor& executor, const auto& images, const auto& filtered) {
     const FirBlur along_y{FirAxis{3, FilterBoundary::kClamp}, {}};
-    executor.reserve_scratch(fir_gaussian_blur_scratch_bytes(images, along_y));
+    executor.reserve_scratch(fir_gaussian_blur_scratch_bytes(images, along_y, {}));
     fir_gaussian_blur<float>(executor, images, along_y, filtered);
   });
 }
@@ -101,7 +101,7 @@ std::vector<float> blur_row(OneThread& backend, const std::vector<float>& row, d
   const auto width = static_cast<std::int64_t>(row.size());
   const FilterImages<const float, Space::kHost> images({row.data(), 1, width}, 1);
   const FirBlur blur{{}, FirAxis{sigma, boundary}};
-  backend.executor().reserve_scratch(fir_gaussian_blur_scratch_bytes(images, blur));
+  backend.executor().reserve_scratch(fir_gaussian_blur_scratch_bytes(images, blur, {}));
   fir_gaussian_blur<float>(backend.executor(), images, blur, {{blurred.data(), 1, width}, 1});
   return blurred;
 }

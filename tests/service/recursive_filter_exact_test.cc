@@ -178,7 +178,7 @@ TEST_F(ExactBoundaries, AreToldWhatIsLeftOutOfThem) {
   set_gaussian(*request.mutable_x(), 3, v1::GAUSSIAN_DERICHE);
   request.set_method(v1::FILTER_DECAYING);
   request.set_max_truncation_error(0);
-  expect_bad_field(apply(request), "max_truncation_error", "is 0; the filter remembers too much");
+  expect_bad_field(apply(request), "max_truncation_error", "is 0; the filter's decay length is too long");
 }
 
 }  // namespace

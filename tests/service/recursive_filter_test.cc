@@ -170,13 +170,13 @@ TEST_F(RecursiveFilterService, RefusesAMethodThatCannotDoIt) {
     expect_bad_field(apply(request), "max_truncation_error", "0 (nothing) to 1");
   }
   request.set_max_truncation_error(0);
-  expect_bad_field(apply(request), "max_truncation_error", "remembers too much");
+  expect_bad_field(apply(request), "max_truncation_error", "decay length is too long");
   request.set_max_truncation_error(1e-6);
   EXPECT_TRUE(apply(request).ok());
   request.mutable_x()->mutable_gaussian()->set_sigma(400);
   for (const auto method : {v1::FILTER_DECAYING, v1::FILTER_ON_CHIP}) {
     request.set_method(method);
-    expect_bad_field(apply(request), "max_truncation_error", "remembers too much");
+    expect_bad_field(apply(request), "max_truncation_error", "decay length is too long");
   }
   request.mutable_x()->mutable_gaussian()->set_sigma(40);
   request.set_method(v1::FILTER_DECAYING);

@@ -76,8 +76,8 @@ enum class FilterMethod {
   kFastest = 0,   ///< that can do it within max_truncation_error
   kLines = 1,     ///< a thread for each row or column; takes everything
   kTiled = 2,     ///< reads the image twice, writes it once; not float64
-  kOnChip = 3,    ///< reads and writes it once, where it fits on the chip and the filter remembers little
-  kDecaying = 4,  ///< the same for images of any size, where the filter remembers even less
+  kOnChip = 3,    ///< reads and writes it once, where it fits on the chip and decay lengths are short
+  kDecaying = 4,  ///< the same for images of any size, where they are shorter still
   kFir = 5,       ///< the one way of GaussianMethod::kFir, and of nothing else
 };
 

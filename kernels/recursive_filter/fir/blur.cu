@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
-#include <vector>
+#include <variant>
 
 #include "kernels/core/cuda_error.h"
 #include "kernels/core/div.h"
@@ -16,6 +16,7 @@
 #include "kernels/recursive_filter/fir/large_steps.cuh"
 #include "kernels/recursive_filter/fir/stage.cuh"
 #include "kernels/recursive_filter/gpu/elements.cuh"
+#include "kernels/recursive_filter/method.h"
 
 namespace cumulus {
 namespace {
@@ -74,14 +75,13 @@ void launch_stage(CudaExecutor& executor, const FirStageOnDevice<Real>& stage, c
 }
 
 template <class Real>
-void run_stage(CudaExecutor& executor, const FirStage& stage, const Layers& layers) {
+void run_stage(CudaExecutor& executor, const FirStage& stage, const FirTile& tile, const Layers& layers) {
   FirStageOnDevice<Real> on_device;
   on_device.y = axis_on_device<Real>(stage.y, layers.from.extents.height);
   on_device.x = axis_on_device<Real>(stage.x, layers.from.extents.width);
   const FirForm& y = on_device.y.form;
   const FirForm& x = on_device.x.form;
   const int channels = static_cast<int>(layers.channels);
-  const FirTile tile = choose_tile(y, x, channels, layers.images, sizeof(Real), executor.numbers());
   on_device.tile = tile;
   on_device.channels = channels;
   on_device.numbers_in = (tile.column_groups + x.tap_groups() - 1) * x.advance * channels;
@@ -158,23 +158,6 @@ void run_direct(CudaExecutor& executor, const FirStage& stage, const DirectTile&
   launch_direct<T, 4>(executor, on_device, layers);
 }
 
-/// In the kernel that is made for it, if there is one.
-template <class Real>
-void run_small_step(CudaExecutor& executor, const FirStage& stage, const Layers& layers) {
-  const ElementKind kind = layers.from.elements.kind;
-  if (std::is_same_v<Real, float> && is_direct(stage) && kind == layers.to.elements.kind) {
-    const bool is_half = kind == ElementKind::kHalf;
-    const auto tile =
-        choose_direct_tile(stage, layers.to.extents, static_cast<int>(layers.channels), layers.images,
-                           is_half ? sizeof(__half) : sizeof(float), executor.numbers());
-    if (tile.has_value()) {
-      return is_half ? run_direct<__half>(executor, stage, *tile, layers)
-                     : run_direct<float>(executor, stage, *tile, layers);
-    }
-  }
-  run_stage<Real>(executor, stage, layers);
-}
-
 /// Of a stage along one axis.
 template <class Real>
 void run_large_step(CudaExecutor& executor, const FirStage& stage, const Layers& layers) {
@@ -196,6 +179,21 @@ void run_large_step(CudaExecutor& executor, const FirStage& stage, const Layers&
                 });
 }
 
+/// A stage, by the kernel that was chosen for it.
+template <class Real>
+struct StageRun {
+  CudaExecutor& executor;
+  const FirStage& stage;
+  const Layers& layers;
+
+  void operator()(const DirectPlan& plan) const {
+    layers.from.elements.kind == ElementKind::kHalf ? run_direct<__half>(executor, stage, plan.tile, layers)
+                                                    : run_direct<float>(executor, stage, plan.tile, layers);
+  }
+  void operator()(const RingPlan& plan) const { run_stage<Real>(executor, stage, plan.tile, layers); }
+  void operator()(const LargeStepPlan& /*plan*/) const { run_large_step<Real>(executor, stage, layers); }
+};
+
 }  // namespace
 
 template <class T>
@@ -206,27 +204,25 @@ void fir_gaussian_blur(CudaExecutor& executor, FilterImages<const T, Space::kDev
   check_fir_blur(blur);
   const DeviceImage<const T>& shape = images.first;
   const FirExtents extents{shape.height, shape.width};
-  const std::vector<FirStage> stages = device_stages(blur, extents);
-  const bool large_steps = has_large_steps(stages, extents);
-  const FirScratch scratch = fir_scratch(stages, extents, shape.channels, kFirDeviceRow);
-  const DeviceSpan<Real> even = executor.scratch<Real>(static_cast<std::size_t>(images.count * scratch.even));
-  const DeviceSpan<Real> odd = executor.scratch<Real>(static_cast<std::size_t>(images.count * scratch.odd));
+  const FirPlan plan = choose(blur, images_shape(images), executor.numbers());
+  const bool large_steps = std::holds_alternative<LargeStepPlan>(plan.kernels.front());
+  const DeviceSpan<Real> even = executor.scratch<Real>(static_cast<std::size_t>(plan.scratch.even));
+  const DeviceSpan<Real> odd = executor.scratch<Real>(static_cast<std::size_t>(plan.scratch.odd));
   executor.bind_thread();
   Layers layers{{source_elements(shape.data), extents, shape.row_stride, images.image_stride},
                 {},
                 images.count,
                 shape.channels};
-  for (std::size_t i = 0; i < stages.size(); ++i) {
+  for (std::size_t i = 0; i < plan.stages.size(); ++i) {
     executor.check_interrupt();
-    layers.to.extents = extents_after(stages[i], layers.from.extents);
+    layers.to.extents = extents_after(plan.stages[i], layers.from.extents);
     const std::int64_t numbers = layers.to.extents.width * shape.channels;
-    const bool is_last = i + 1 == stages.size();
+    const bool is_last = i + 1 == plan.stages.size();
     layers.to.row = is_last || large_steps ? numbers : divide_up(numbers, kFirDeviceRow) * kFirDeviceRow;
     layers.to.image = layers.to.extents.height * layers.to.row;
     layers.to.elements =
         is_last ? target_elements(blurred.first.data) : target_elements((i % 2 == 0 ? even : odd).data());
-    large_steps ? run_large_step<Real>(executor, stages[i], layers)
-                : run_small_step<Real>(executor, stages[i], layers);
+    std::visit(StageRun<Real>{executor, plan.stages[i], layers}, plan.kernels[i]);
     layers.from = {read_only(layers.to.elements), layers.to.extents, layers.to.row, layers.to.image};
   }
 }

@@ -9,28 +9,27 @@
 #include "kernels/core/scratch_arena.h"
 #include "kernels/recursive_filter/fir/gaussian.h"
 #include "kernels/recursive_filter/images.h"
+#include "kernels/recursive_filter/method.h"
 
 namespace cumulus {
 
-/// Exactly what fir_gaussian_blur takes.
+/// Exactly what fir_gaussian_blur takes; `device` matters on a GPU only.
 template <class T, Space S>
-std::size_t fir_gaussian_blur_scratch_bytes(const FilterImages<const T, S>& images, const FirBlur& blur) {
+std::size_t fir_gaussian_blur_scratch_bytes(const FilterImages<const T, S>& images, const FirBlur& blur,
+                                            const DeviceNumbers& device) {
+  using namespace recursive_filter;
+  if constexpr (S == Space::kDevice) return choose(blur, images_shape(images), device).scratch_bytes;
   using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const ImageView<const T, S>& image = images.first;
-  const recursive_filter::FirExtents extents{image.height, image.width};
-  const recursive_filter::FirScratch scratch = recursive_filter::fir_scratch(
-      S == Space::kHost ? recursive_filter::axis_by_axis(recursive_filter::plan_fir_stages(blur, extents))
-                        : recursive_filter::device_stages(blur, extents),
-      extents, image.channels, S == Space::kHost ? 1 : recursive_filter::kFirDeviceRow);
-  // Batches go image by image on the CPU, all at once on a GPU.
-  const auto together = static_cast<std::size_t>(S == Space::kHost ? 1 : images.count);
+  const FirExtents extents{image.height, image.width};
+  // Batches go image by image.
+  const FirScratch scratch =
+      fir_scratch(axis_by_axis(plan_fir_stages(blur, extents)), extents, image.channels, 1);
   ScratchSize size;
-  size.add<Real>(together * static_cast<std::size_t>(scratch.even));
-  size.add<Real>(together * static_cast<std::size_t>(scratch.odd));
+  size.add<Real>(static_cast<std::size_t>(scratch.even));
+  size.add<Real>(static_cast<std::size_t>(scratch.odd));
   // An image as floats.
-  if (S == Space::kHost && std::is_same_v<T, Float16>) {
-    size.add<float>(static_cast<std::size_t>(2 * image.elements()));
-  }
+  if (std::is_same_v<T, Float16>) size.add<float>(static_cast<std::size_t>(2 * image.elements()));
   return size.bytes();
 }
 

@@ -116,7 +116,7 @@ absl::Status check_choice(const Plan& plan, double asked_error) {
   switch (obstacle_to(plan.filter, plan.image.height, plan.image.width, plan.image.type == v1::FLOAT64,
                       plan.choice)) {
     case MethodObstacle::kNone:
-    case MethodObstacle::kTooManyTiles:  // told by the run
+    case MethodObstacle::kTooManyTiles:  // the run finds it
       break;
     case MethodObstacle::kTiles:
       return bad_field(
@@ -132,8 +132,8 @@ absl::Status check_choice(const Plan& plan, double asked_error) {
     case MethodObstacle::kTruncation:
       return bad_field("max_truncation_error",
                        concat("is ", asked_error,
-                              "; the filter remembers too much of an image of this size for the method to "
-                              "leave out no more; a larger one, or FILTER_TILED, is right"));
+                              "; the filter's decay length is too long in an image of this size for the method "
+                              "to leave out no more; a larger one, or FILTER_TILED, is right"));
   }
   return absl::OkStatus();
 }
@@ -211,7 +211,7 @@ Cost fir_cost(const FirBlur& blur, const ImageShape& image, double elements) {
   return {elements * terms * kCoreSeconds, elements * (terms * kGpuSeconds + kGpuElementSeconds)};
 }
 
-/// False where the images do not fit on the chip, which the report tells.
+/// False where the images do not fit on the chip, which the report says.
 template <class T, class E>
 bool filter_images(E& executor, const Plan& plan, const FilterImages<const T, E::kSpace>& images,
                    const FilterImages<T, E::kSpace>& filtered, Report& report) {
@@ -265,7 +265,7 @@ bool filter_and_normalize(E& executor, const Plan& plan, const FilterImages<cons
 template <class T, Space S>
 std::size_t filter_scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
   const FilterImages<const T, S> images(plan.image.view(Span<const T, S>()), plan.images);
-  if (plan.fir.has_value()) return fir_gaussian_blur_scratch_bytes<T, S>(images, *plan.fir);
+  if (plan.fir.has_value()) return fir_gaussian_blur_scratch_bytes<T, S>(images, *plan.fir, device);
   return apply_recursive_filter_scratch_bytes<T, S>(images, plan.filter, device, plan.choice);
 }
 

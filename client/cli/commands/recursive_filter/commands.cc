@@ -98,11 +98,10 @@ void add_file_options(CommandLine& line, CLI::App& command, FilterOptions& optio
       ->check(CLI::IsMember({"auto", "lines", "tiled", "on-chip", "decaying"}))
       ->capture_default_str();
   command
-      .add_option(
-          "--max-truncation-error", options.max_truncation_error,
-          "What auto, on-chip and decaying may leave out of a pixel because the filter has all but "
-          "forgotten it, relative to the image's largest magnitude; 0: nothing; without it, less than "
-          "rounding")
+      .add_option("--max-truncation-error", options.max_truncation_error,
+                  "What auto, on-chip and decaying may leave out of a pixel beyond the filter's decay "
+                  "length, relative "
+                  "to the image's largest magnitude; 0: nothing; without it, less than rounding")
       ->check(number_within(0, 1))
       ->type_name("SHARE");
   command.add_flag(
