@@ -206,7 +206,18 @@ std::vector<FirStage> axis_by_axis(const std::vector<FirStage>& stages) {
 
 std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image) {
   const std::vector<FirStage> stages = plan_fir_stages(blur, image);
-  return has_large_steps(stages, image) ? axis_by_axis(stages) : stages;
+  if (has_large_steps(stages, image)) return axis_by_axis(stages);
+  if (stages.size() == 1) return stages;
+  std::vector<FirStage> single;
+  for (const FirStage& stage : stages) {
+    const FirStage along_y{stage.y, {}};
+    const FirStage along_x{{}, stage.x};
+    const bool falls = stage.y.has_value() && stage.y->advance > 1;
+    for (const FirStage& one : falls ? std::array{along_y, along_x} : std::array{along_x, along_y}) {
+      if (one.y.has_value() || one.x.has_value()) single.push_back(one);
+    }
+  }
+  return single;
 }
 
 FirScratch fir_scratch(const std::vector<FirStage>& stages, const FirExtents& image, std::int64_t channels,
