@@ -340,6 +340,11 @@ TEST(FirGaussianPlan, GoesAnAxisAtATimeOnAGpuFromAndToImagesAlongY) {
   }
   const FirAxis narrow{2, FilterBoundary::kClamp};
   EXPECT_EQ(recursive_filter::device_stages({narrow, narrow}, image).size(), 1U);
+  // Of large images those that sample by a Gaussian stay together.
+  const FirAxis wider{4, FilterBoundary::kClamp};
+  const FirAxis wide{6, FilterBoundary::kClamp};
+  EXPECT_EQ(recursive_filter::device_stages({wider, wider}, {4096, 8192}).size(), 3U);
+  EXPECT_EQ(recursive_filter::device_stages({wide, wide}, {4096, 8192}).size(), 6U);
 }
 
 TEST(FirGaussianPlan, TakesOneLargeStepWhereTheBlurReachesFarBeyondALineThatGoesOn) {
