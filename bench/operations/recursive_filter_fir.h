@@ -204,8 +204,8 @@ void bench_fir_picture(Runner<Executor>& runner, const std::string& type, std::v
 
 template <class Executor>
 void bench_fir_pictures(Runner<Executor>& runner) {
-  constexpr std::int64_t kExtents[][2] = {
-      {1080, 1920}, {1024, 2048}, {2160, 3840}, {2048, 4096}, {4096, 8192}};
+  constexpr std::int64_t kExtents[][2] = {{1080, 1920}, {1024, 2048}, {2048, 2048},
+                                          {2160, 3840}, {2048, 4096}, {4096, 8192}};
   for (const auto& [height, width] : kExtents) {
     for (const std::int64_t channels : {1, 3, 4}) {
       const std::vector<double> sigmas = {0.5, 1, 2, 4, 8, 16, 32, 64, 200, 1000};

@@ -209,8 +209,11 @@ class FirChooser {
     FirExtents before = extents_;
     for (std::size_t i = 0; i < stages_.size(); ++i) {
       kernels.push_back(small_step(i, before));
+      const auto fits = [&](const FirTile& tile) { return tile.shared_bytes <= device_.block_shared_bytes; };
       const auto* ring = std::get_if<RingPlan>(&kernels.back());
-      if (ring != nullptr && ring->tile.shared_bytes > device_.block_shared_bytes) return {};
+      const auto* one_axis = std::get_if<OneAxisPlan>(&kernels.back());
+      if (ring != nullptr && !fits(ring->tile)) return {};
+      if (one_axis != nullptr && !fits(one_axis->otherwise)) return {};
       before = extents_after(stages_[i], before);
     }
     return kernels;
@@ -225,8 +228,12 @@ class FirChooser {
                                            element_bytes, device_);
       if (tile.has_value()) return DirectPlan{*tile};
     }
-    return RingPlan{choose_tile(form_of(stage.y, before.height), form_of(stage.x, before.width), channels,
-                                shape_.images, of_doubles() ? sizeof(double) : sizeof(float), device_)};
+    const FirTile tile =
+        choose_tile(form_of(stage.y, before.height), form_of(stage.x, before.width), channels, shape_.images,
+                    of_doubles() ? sizeof(double) : sizeof(float), device_);
+    const bool along_one = stage.y.has_value() != stage.x.has_value();
+    if (along_one && !of_doubles()) return OneAxisPlan{tile};
+    return RingPlan{tile};
   }
 
   const ImagesShape& shape_;

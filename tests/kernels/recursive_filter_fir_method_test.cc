@@ -23,6 +23,7 @@ using recursive_filter::FirPlan;
 using recursive_filter::FirStagePlan;
 using recursive_filter::ImagesShape;
 using recursive_filter::LargeStepPlan;
+using recursive_filter::OneAxisPlan;
 using recursive_filter::RingPlan;
 using testing::kH200;
 using testing::kRtx4090;
@@ -42,18 +43,26 @@ struct Described {
     return "ring " + std::to_string(plan.tile.column_groups) + " x " +
            std::to_string(plan.tile.steps * plan.tile.step_groups);
   }
+  std::string operator()(const OneAxisPlan& /*plan*/) const { return "one axis"; }
   std::string operator()(const LargeStepPlan& /*plan*/) const { return "large step"; }
 };
 
-/// The kernel of each stage and what its block has, along x and y: numbers or groups, and rows or groups.
+/// The kernel of each stage and what its block has, along x and y: numbers or groups, and rows or groups;
+/// last how many stages go along one axis.
 std::string text_of(const FirPlan& plan) {
   if (std::holds_alternative<LargeStepPlan>(plan.kernels.front())) {
     return std::to_string(plan.kernels.size()) + " large steps";
   }
   std::string text;
+  std::size_t along_one = 0;
   for (const FirStagePlan& kernel : plan.kernels) {
+    if (std::holds_alternative<OneAxisPlan>(kernel)) {
+      ++along_one;
+      continue;
+    }
     text += (text.empty() ? "" : ", ") + std::visit(Described{}, kernel);
   }
+  if (along_one > 0) text += (text.empty() ? "" : ", ") + std::to_string(along_one) + " along one axis";
   return text;
 }
 
@@ -93,69 +102,70 @@ const std::vector<Row>& rows() {
     {2048, 2048, 1, 1, kFloat, 2, kClamp, "direct 192 x 64", "direct 96 x 128", "direct 192 x 304"},
     {4096, 8192, 1, 1, kFloat, 2, kClamp, "direct 192 x 352", "direct 96 x 320", "direct 192 x 512"},
     {8192, 16384, 1, 1, kFloat, 2, kClamp, "direct 192 x 464", "direct 96 x 416", "direct 192 x 512"},
-    {1, 1, 1, 1, kFloat, 8, kClamp, "ring 16 x 16, direct 96 x 24, ring 8 x 8", "ring 16 x 16, direct 96 x 24, ring 8 x 8", "ring 16 x 16, direct 96 x 24, ring 8 x 8"},
-    {1, 4096, 1, 1, kFloat, 8, kClamp, "ring 72 x 16, direct 96 x 24, ring 48 x 8", "ring 72 x 16, direct 96 x 24, ring 48 x 8", "ring 64 x 16, direct 96 x 24, ring 48 x 8"},
-    {4096, 1, 1, 1, kFloat, 8, kClamp, "ring 16 x 16, direct 96 x 24, ring 8 x 32", "ring 16 x 16, direct 96 x 24, ring 8 x 32", "ring 16 x 80, direct 96 x 72, ring 8 x 96"},
-    {64, 64, 1, 1, kFloat, 8, kClamp, "ring 40 x 16, direct 96 x 24, ring 24 x 24", "ring 40 x 16, direct 96 x 24, ring 24 x 24", "ring 40 x 16, direct 96 x 24, ring 24 x 24"},
-    {512, 512, 1, 1, kFloat, 8, kClamp, "ring 72 x 16, direct 96 x 24, ring 48 x 32", "ring 72 x 16, direct 96 x 24, ring 48 x 32", "ring 64 x 32, direct 96 x 24, ring 24 x 64"},
-    {1080, 1920, 1, 1, kFloat, 8, kClamp, "ring 72 x 16, direct 96 x 24, ring 48 x 32", "ring 72 x 32, direct 96 x 24, ring 48 x 32", "ring 64 x 80, direct 192 x 88, ring 24 x 96"},
-    {1024, 2048, 1, 1, kFloat, 8, kClamp, "ring 72 x 16, direct 96 x 24, ring 48 x 32", "ring 72 x 32, direct 96 x 24, ring 48 x 32", "ring 64 x 80, direct 192 x 72, ring 24 x 96"},
-    {2048, 2048, 1, 1, kFloat, 8, kClamp, "ring 72 x 32, direct 192 x 24, ring 48 x 32", "ring 72 x 64, direct 192 x 24, ring 48 x 64", "ring 64 x 80, direct 192 x 152, ring 24 x 64"},
-    {4096, 8192, 1, 1, kFloat, 8, kClamp, "ring 72 x 144, direct 192 x 56, ring 48 x 256", "ring 72 x 464, direct 96 x 120, ring 48 x 352", "ring 64 x 240, direct 192 x 344, ring 24 x 1376"},
-    {8192, 16384, 1, 1, kFloat, 8, kClamp, "ring 72 x 560, direct 192 x 216, ring 48 x 288", "ring 72 x 352, direct 96 x 216, ring 48 x 256", "ring 64 x 928, direct 192 x 344, ring 24 x 704"},
+    {1, 1, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {1, 4096, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {4096, 1, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {64, 64, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {512, 512, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {1080, 1920, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {1024, 2048, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {2048, 2048, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {4096, 8192, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {8192, 16384, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
     {256, 512, 3, 1, kFloat, 2, kRepeat, "direct 192 x 16", "direct 192 x 16", "direct 192 x 128"},
     {512, 1024, 3, 1, kFloat, 2, kRepeat, "direct 192 x 32", "direct 192 x 64", "direct 192 x 512"},
     {1024, 2048, 3, 1, kFloat, 2, kRepeat, "direct 192 x 64", "direct 96 x 176", "direct 192 x 208"},
     {2048, 4096, 3, 1, kFloat, 2, kRepeat, "direct 192 x 256", "direct 96 x 352", "direct 192 x 512"},
     {4096, 8192, 3, 1, kFloat, 2, kRepeat, "direct 192 x 512", "direct 96 x 464", "direct 192 x 512"},
     {8192, 16384, 3, 1, kFloat, 2, kRepeat, "direct 192 x 512", "direct 96 x 512", "direct 192 x 512"},
-    {256, 512, 3, 1, kFloat, 8, kRepeat, "ring 24 x 16, direct 96 x 24, ring 16 x 32", "ring 24 x 16, direct 96 x 24, ring 16 x 32", "ring 8 x 64, direct 96 x 40, ring 16 x 32"},
-    {512, 1024, 3, 1, kFloat, 8, kRepeat, "ring 24 x 16, direct 96 x 24, ring 16 x 32", "ring 24 x 32, direct 96 x 24, ring 16 x 32", "ring 8 x 96, direct 192 x 72, ring 16 x 64"},
-    {1024, 2048, 3, 1, kFloat, 8, kRepeat, "ring 24 x 32, direct 192 x 40, ring 16 x 64", "ring 24 x 96, direct 192 x 40, ring 16 x 32", "ring 8 x 368, direct 192 x 120, ring 16 x 96"},
-    {2048, 4096, 3, 1, kFloat, 8, kRepeat, "ring 24 x 128, direct 192 x 40, ring 16 x 192", "ring 24 x 352, direct 192 x 152, ring 16 x 64", "ring 8 x 704, direct 192 x 232, ring 16 x 352"},
-    {4096, 8192, 3, 1, kFloat, 8, kRepeat, "ring 24 x 144, direct 192 x 232, ring 16 x 160", "ring 24 x 128, direct 192 x 280, ring 16 x 352", "ring 8 x 704, direct 192 x 344, ring 16 x 1376"},
-    {8192, 16384, 3, 1, kFloat, 8, kRepeat, "ring 24 x 560, direct 192 x 312, ring 16 x 352", "ring 24 x 560, direct 192 x 392, ring 16 x 352", "ring 8 x 688, direct 192 x 472, ring 16 x 1376"},
+    {256, 512, 3, 1, kFloat, 8, kRepeat, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {512, 1024, 3, 1, kFloat, 8, kRepeat, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {1024, 2048, 3, 1, kFloat, 8, kRepeat, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {2048, 4096, 3, 1, kFloat, 8, kRepeat, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {4096, 8192, 3, 1, kFloat, 8, kRepeat, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {8192, 16384, 3, 1, kFloat, 8, kRepeat, "6 along one axis", "6 along one axis", "6 along one axis"},
     {1080, 1920, 2, 1, kFloat, 2, kClamp, "direct 96 x 48", "direct 96 x 128", "direct 192 x 368"},
     {1080, 1920, 3, 1, kFloat, 2, kClamp, "direct 192 x 64", "direct 96 x 192", "direct 192 x 272"},
     {1080, 1920, 4, 1, kFloat, 2, kClamp, "direct 192 x 128", "direct 192 x 368", "direct 192 x 368"},
-    {1080, 1920, 2, 1, kFloat, 8, kClamp, "ring 32 x 32, direct 192 x 24, ring 24 x 32", "ring 32 x 64, direct 192 x 24, ring 24 x 64", "ring 24 x 192, direct 192 x 200, ring 24 x 192"},
-    {1080, 1920, 3, 1, kFloat, 8, kClamp, "ring 24 x 32, direct 192 x 40, ring 16 x 64", "ring 24 x 96, direct 192 x 40, ring 16 x 64", "ring 8 x 128, direct 192 x 136, ring 16 x 384"},
-    {1080, 1920, 4, 1, kFloat, 8, kClamp, "ring 16 x 64, direct 192 x 24, ring 8 x 96", "ring 16 x 128, direct 192 x 56, ring 8 x 128", "ring 8 x 128, direct 96 x 200, ring 8 x 384"},
+    {1080, 1920, 2, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {1080, 1920, 3, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {1080, 1920, 4, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
     {2048, 2048, 1, 1, kHalf, 2, kClamp, "direct 192 x 64", "direct 192 x 96", "direct 192 x 304"},
     {2048, 2048, 3, 1, kHalf, 2, kClamp, "direct 192 x 128", "direct 192 x 256", "direct 192 x 416"},
     {2048, 2048, 4, 1, kHalf, 2, kClamp, "direct 192 x 176", "direct 192 x 192", "direct 192 x 512"},
-    {2048, 2048, 1, 1, kHalf, 8, kClamp, "ring 72 x 32, direct 192 x 24, ring 48 x 32", "ring 72 x 64, direct 192 x 24, ring 48 x 64", "ring 64 x 80, direct 192 x 152, ring 24 x 64"},
-    {2048, 2048, 3, 1, kHalf, 8, kClamp, "ring 24 x 64, direct 96 x 40, ring 16 x 96", "ring 24 x 176, direct 192 x 72, ring 16 x 64", "ring 8 x 352, direct 192 x 232, ring 16 x 128"},
-    {2048, 2048, 4, 1, kHalf, 8, kClamp, "ring 16 x 128, direct 192 x 88, ring 8 x 192", "ring 16 x 64, direct 192 x 88, ring 8 x 64", "ring 8 x 352, direct 96 x 360, ring 8 x 352"},
+    {2048, 2048, 1, 1, kHalf, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {2048, 2048, 3, 1, kHalf, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {2048, 2048, 4, 1, kHalf, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
     {1080, 1920, 3, 1, kHalf, 2, kClamp, "direct 192 x 64", "direct 192 x 144", "direct 192 x 272"},
-    {1080, 1920, 3, 1, kHalf, 8, kClamp, "ring 24 x 32, direct 192 x 40, ring 16 x 64", "ring 24 x 96, direct 192 x 40, ring 16 x 64", "ring 8 x 128, direct 192 x 136, ring 16 x 384"},
+    {1080, 1920, 3, 1, kHalf, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
     {1080, 1920, 1, 1, kDouble, 2, kClamp, "ring 72 x 128", "ring 72 x 128", "ring 24 x 1088"},
     {2048, 4096, 3, 1, kDouble, 2, kClamp, "ring 48 x 704", "ring 24 x 416", "ring 8 x 512"},
-    {1080, 1920, 1, 1, kDouble, 8, kClamp, "ring 72 x 32, ring 72 x 32, ring 48 x 32", "ring 32 x 64, ring 72 x 32, ring 24 x 64", "ring 8 x 128, ring 8 x 192, ring 24 x 192"},
-    {2048, 4096, 3, 1, kDouble, 8, kClamp, "ring 24 x 352, ring 48 x 192, ring 16 x 256", "ring 8 x 144, ring 16 x 192, ring 16 x 64", "6 large steps"},
+    {1080, 1920, 1, 1, kDouble, 8, kClamp, "ring 72 x 48, ring 72 x 32, ring 144 x 32, ring 72 x 32, ring 48 x 32, ring 144 x 32", "ring 72 x 96, ring 72 x 32, ring 72 x 32, ring 72 x 32, ring 24 x 64, ring 72 x 96", "ring 8 x 376, ring 24 x 192, ring 72 x 192, ring 40 x 384, ring 24 x 192, ring 72 x 192"},
+    {2048, 4096, 3, 1, kDouble, 8, kClamp, "ring 24 x 240, ring 24 x 64, ring 48 x 32, ring 24 x 192, ring 16 x 256, ring 48 x 256", "ring 24 x 144, ring 16 x 32, ring 24 x 64, ring 24 x 352, ring 16 x 32, ring 24 x 352", "ring 8 x 232, ring 8 x 232, ring 8 x 176, ring 8 x 704, ring 8 x 704, ring 24 x 704"},
     {256, 256, 3, 16, kFloat, 2, kClamp, "direct 192 x 64", "direct 192 x 128", "direct 192 x 128"},
     {512, 512, 1, 100, kFloat, 2, kClamp, "direct 192 x 176", "direct 96 x 512", "direct 192 x 512"},
     {256, 256, 4, 8, kHalf, 2, kClamp, "direct 96 x 48", "direct 96 x 64", "direct 192 x 128"},
-    {256, 256, 3, 16, kFloat, 8, kClamp, "ring 24 x 32, direct 192 x 24, ring 16 x 32", "ring 24 x 48, direct 192 x 24, ring 16 x 64", "ring 8 x 112, direct 192 x 104, ring 16 x 96"},
-    {512, 512, 1, 100, kFloat, 8, kClamp, "ring 72 x 192, direct 96 x 72, ring 48 x 64", "ring 72 x 96, direct 192 x 184, ring 48 x 64", "ring 64 x 192, direct 192 x 184, ring 24 x 192"},
-    {256, 256, 4, 8, kHalf, 8, kClamp, "ring 16 x 32, direct 96 x 24, ring 8 x 32", "ring 16 x 64, direct 96 x 24, ring 8 x 64", "ring 8 x 112, direct 96 x 104, ring 8 x 96"},
+    {256, 256, 3, 16, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {512, 512, 1, 100, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {256, 256, 4, 8, kHalf, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
     {1024, 2048, 3, 1, kFloat, 0.5, kClamp, "direct 192 x 68", "direct 192 x 132", "direct 96 x 148"},
     {1024, 2048, 3, 1, kFloat, 3.9, kClamp, "direct 192 x 128", "direct 192 x 256", "direct 96 x 256"},
-    {1024, 2048, 3, 1, kFloat, 4, kClamp, "ring 48 x 48, direct 96 x 28, ring 24 x 64", "ring 24 x 112, direct 192 x 44, ring 24 x 64", "ring 24 x 112, direct 192 x 76, ring 24 x 128"},
-    {1024, 2048, 3, 1, kFloat, 5.25, kClamp, "ring 48 x 48, direct 96 x 44, ring 24 x 64", "ring 24 x 48, direct 192 x 76, ring 24 x 64", "ring 24 x 176, direct 192 x 268, ring 24 x 128"},
-    {1024, 2048, 3, 1, kFloat, 16, kClamp, "ring 24 x 32, direct 96 x 48, ring 8 x 64", "ring 24 x 64, direct 96 x 48, ring 8 x 64", "ring 8 x 136, direct 96 x 272, ring 8 x 128"},
-    {1024, 2048, 3, 1, kFloat, 32, kClamp, "ring 24 x 32, ring 24 x 16, direct 96 x 24, ring 16 x 32, ring 8 x 64", "ring 24 x 16, ring 24 x 16, direct 96 x 24, ring 16 x 32, ring 8 x 64", "ring 8 x 136, ring 8 x 32, direct 96 x 40, ring 16 x 32, ring 8 x 64"},
-    {1024, 2048, 3, 1, kFloat, 100, kClamp, "ring 24 x 32, ring 24 x 16, ring 48 x 16, direct 96 x 16, ring 24 x 32, ring 8 x 32, ring 8 x 64", "ring 24 x 16, ring 24 x 16, ring 24 x 16, direct 96 x 16, ring 24 x 32, ring 8 x 32, ring 8 x 64", "ring 8 x 136, ring 8 x 80, ring 24 x 16, direct 96 x 16, ring 24 x 32, ring 8 x 96, ring 8 x 64"},
-    {1024, 2048, 3, 1, kFloat, 1000, kClamp, "ring 24 x 16, ring 24 x 16, ring 24 x 16, ring 24 x 16, direct 96 x 16, ring 8 x 8, ring 8 x 24, ring 8 x 32, ring 8 x 64", "ring 24 x 16, ring 24 x 16, ring 24 x 16, ring 24 x 16, direct 96 x 16, ring 8 x 8, ring 8 x 24, ring 8 x 32, ring 8 x 64", "ring 16 x 96, ring 16 x 48, ring 8 x 16, ring 8 x 8, direct 96 x 16, ring 8 x 8, ring 8 x 24, ring 8 x 96, ring 8 x 64"},
-    {2048, 4096, 1, 1, kFloat, 32, kClamp, "ring 72 x 32, ring 72 x 16, direct 96 x 24, ring 48 x 32, ring 32 x 64", "ring 72 x 32, ring 72 x 16, direct 96 x 24, ring 48 x 32, ring 32 x 64", "ring 40 x 176, ring 64 x 64, direct 96 x 40, ring 24 x 96, ring 16 x 64"},
-    {4096, 8192, 3, 1, kFloat, 1000, kClamp, "ring 24 x 80, ring 24 x 16, ring 24 x 16, ring 24 x 16, direct 96 x 16, ring 8 x 24, ring 8 x 32, ring 8 x 64, ring 8 x 352", "ring 24 x 80, ring 24 x 16, ring 24 x 16, ring 24 x 16, direct 96 x 16, ring 8 x 24, ring 8 x 32, ring 8 x 96, ring 8 x 1024", "ring 16 x 528, ring 16 x 96, ring 8 x 80, ring 8 x 24, direct 96 x 16, ring 8 x 24, ring 8 x 96, ring 8 x 96, ring 8 x 1024"},
-    {1080, 1920, 3, 1, kFloat, 0, kClamp, "ring 48 x 64, ring 48 x 64, ring 16 x 128", "ring 24 x 128, ring 48 x 128, ring 16 x 192", "ring 24 x 224, ring 24 x 224, ring 16 x 1088"},
-    {2048, 4096, 1, 1, kFloat, 0, kRepeat, "ring 144 x 96, ring 144 x 64, ring 48 x 160", "ring 72 x 64, ring 72 x 128, ring 48 x 256", "ring 72 x 2048, ring 72 x 2048, ring 24 x 128"},
-    {1, 1000000, 1, 1, kFloat, 0, kClamp, "ring 144 x 8, ring 144 x 8, ring 48 x 8", "ring 72 x 8, ring 144 x 8, ring 48 x 8", "ring 72 x 8, ring 72 x 8, ring 48 x 8"},
+    {1024, 2048, 3, 1, kFloat, 4, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {1024, 2048, 3, 1, kFloat, 5.25, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {1024, 2048, 3, 1, kFloat, 16, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {1024, 2048, 3, 1, kFloat, 32, kClamp, "10 along one axis", "10 along one axis", "10 along one axis"},
+    {1024, 2048, 3, 1, kFloat, 100, kClamp, "14 along one axis", "14 along one axis", "14 along one axis"},
+    {1024, 2048, 3, 1, kFloat, 1000, kClamp, "18 along one axis", "18 along one axis", "18 along one axis"},
+    {2048, 4096, 1, 1, kFloat, 32, kClamp, "10 along one axis", "10 along one axis", "10 along one axis"},
+    {4096, 8192, 3, 1, kFloat, 1000, kClamp, "18 along one axis", "18 along one axis", "18 along one axis"},
+    {1080, 1920, 3, 1, kFloat, 0, kClamp, "3 along one axis", "3 along one axis", "3 along one axis"},
+    {2048, 4096, 1, 1, kFloat, 0, kRepeat, "3 along one axis", "3 along one axis", "3 along one axis"},
+    {1, 1000000, 1, 1, kFloat, 0, kClamp, "3 along one axis", "3 along one axis", "3 along one axis"},
     {2048, 4096, 1, 1, kFloat, 300, kRepeat, "10 large steps", "10 large steps", "10 large steps"},
     {1024, 2048, 3, 1, kFloat, 1000, kRepeat, "12 large steps", "12 large steps", "12 large steps"},
     {1080, 1920, 4, 1, kDouble, 3.9, kClamp, "ring 16 x 1088", "ring 8 x 360", "2 large steps"},
-    {2048, 4096, 4, 1, kDouble, 1000, kClamp, "ring 16 x 272, ring 16 x 32, ring 16 x 16, ring 16 x 16, ring 32 x 24, ring 8 x 16, ring 8 x 32, ring 8 x 32, ring 8 x 256", "18 large steps", "18 large steps"},
+    {2048, 4096, 4, 1, kDouble, 1000, kClamp, "ring 16 x 528, ring 16 x 288, ring 16 x 48, ring 16 x 32, ring 16 x 16, ring 16 x 32, ring 16 x 16, ring 16 x 32, ring 32 x 32, ring 16 x 24, ring 8 x 24, ring 32 x 16, ring 8 x 32, ring 32 x 32, ring 8 x 32, ring 32 x 32, ring 8 x 288, ring 32 x 256", "ring 16 x 528, ring 8 x 32, ring 16 x 16, ring 8 x 64, ring 16 x 16, ring 8 x 8, ring 16 x 16, ring 8 x 8, ring 8 x 8, ring 16 x 24, ring 8 x 24, ring 16 x 16, ring 8 x 32, ring 16 x 32, ring 8 x 64, ring 16 x 32, ring 8 x 544, ring 16 x 512", "ring 8 x 104, ring 8 x 264, ring 8 x 72, ring 8 x 144, ring 8 x 48, ring 8 x 24, ring 8 x 16, ring 8 x 8, ring 8 x 8, ring 8 x 8, ring 8 x 8, ring 16 x 16, ring 8 x 32, ring 16 x 64, ring 8 x 48, ring 16 x 160, ring 8 x 272, ring 16 x 512"},
+    {4096, 8192, 3, 1, kFloat, 4.5, kClamp, "ring 48 x 704, direct 192 x 260, ring 24 x 128", "ring 24 x 416, direct 96 x 260, ring 24 x 256", "ring 24 x 416, direct 192 x 260, ring 24 x 2048"},
   };
   // clang-format on
   return rows;
@@ -199,6 +209,9 @@ struct ExpectFits {
   }
   void operator()(const RingPlan& plan) const {
     EXPECT_LE(plan.tile.shared_bytes, device.block_shared_bytes);
+  }
+  void operator()(const OneAxisPlan& plan) const {
+    EXPECT_LE(plan.otherwise.shared_bytes, device.block_shared_bytes);
   }
   void operator()(const LargeStepPlan& /*plan*/) const {}
 };

@@ -325,6 +325,29 @@ TEST(FirGaussianPlan, DirectBlocksCoverTheImageAndFit) {
   }
 }
 
+TEST(FirGaussianPlan, GoesAnAxisAtATimeOnAGpuFromAndToImagesAlongY) {
+  const recursive_filter::FirExtents image{2048, 4096};
+  for (const double sigma : {4.0, 8.0, 32.0, 1000.0}) {
+    SCOPED_TRACE(sigma);
+    const FirAxis axis{sigma, FilterBoundary::kClamp};
+    const auto stages = recursive_filter::device_stages({axis, axis}, image);
+    EXPECT_EQ(stages.size(), 2 * recursive_filter::plan_fir_stages({axis, axis}, image).size());
+    for (const auto& stage : stages) EXPECT_NE(stage.y.has_value(), stage.x.has_value());
+    EXPECT_TRUE(stages.front().y.has_value());
+    EXPECT_TRUE(stages.back().y.has_value());
+    const recursive_filter::FirScratch scratch = fir_scratch(stages, image, 1, 1);
+    EXPECT_LE(scratch.even + scratch.odd, image.height * image.width * (sigma < 5.25 ? 77 : 46) / 100);
+    EXPECT_EQ(recursive_filter::device_stages({axis, {}}, image).size(), stages.size() / 2);
+  }
+  const FirAxis narrow{2, FilterBoundary::kClamp};
+  EXPECT_EQ(recursive_filter::device_stages({narrow, narrow}, image).size(), 1U);
+  // Of large images those that sample by a Gaussian stay together.
+  const FirAxis wider{4, FilterBoundary::kClamp};
+  const FirAxis wide{6, FilterBoundary::kClamp};
+  EXPECT_EQ(recursive_filter::device_stages({wider, wider}, {4096, 8192}).size(), 3U);
+  EXPECT_EQ(recursive_filter::device_stages({wide, wide}, {4096, 8192}).size(), 6U);
+}
+
 TEST(FirGaussianPlan, TakesOneLargeStepWhereTheBlurReachesFarBeyondALineThatGoesOn) {
   const recursive_filter::FirExtents image{2048, 4096};
   const auto plan = [&](double sigma) {

@@ -14,6 +14,7 @@
 #include "kernels/recursive_filter/fir/blur.h"
 #include "kernels/recursive_filter/fir/direct.cuh"
 #include "kernels/recursive_filter/fir/large_steps.cuh"
+#include "kernels/recursive_filter/fir/layers.cuh"
 #include "kernels/recursive_filter/fir/stage.cuh"
 #include "kernels/recursive_filter/gpu/elements.cuh"
 #include "kernels/recursive_filter/method.h"
@@ -23,43 +24,7 @@ namespace {
 
 using namespace recursive_filter;
 
-/// Results of a call's first slice: a millisecond or two.
-constexpr std::int64_t kFirstResults = std::int64_t{1} << 28;
 constexpr std::int64_t kFirstResultsOfLargeSteps = std::int64_t{1} << 24;
-
-/// Images between the stages, or before or after them.
-template <class Elements>
-struct Layer {
-  Elements elements;
-  FirExtents extents;
-  std::int64_t row, image;  // numbers from one to the next
-};
-struct Layers {
-  Layer<SourceElements> from;
-  Layer<TargetElements> to;
-  std::int64_t images, channels;
-};
-
-template <class Real>
-FirStageAxis<Real> axis_on_device(const std::optional<FirPass>& pass, std::int64_t length) {
-  FirStageAxis<Real> axis{};
-  axis.form = form_of(pass, length);
-  axis.in_length = axis.out_length = length;
-  axis.weights[0].values[0] = 1;
-  if (!pass.has_value()) return axis;
-  axis.boundary = pass->boundary;
-  axis.in_length = pass->in_length;
-  axis.out_length = pass->out_length;
-  axis.first = pass->first;
-  const std::int64_t taps_each = axis.form.tap_groups();
-  for (std::int64_t phase = 0; phase < pass->phases; ++phase) {
-    for (std::int64_t tap = 0; tap < pass->taps; ++tap) {
-      const std::int64_t at = (phase * pass->advance + tap % pass->advance) * taps_each + tap / pass->advance;
-      axis.weights[at / kFirTaps].values[at % kFirTaps] = static_cast<Real>(pass->of_phase(phase)[tap]);
-    }
-  }
-  return axis;
-}
 
 template <class Real, int kRow>
 void launch_stage(CudaExecutor& executor, const FirStageOnDevice<Real>& stage, const Layers& layers) {
@@ -191,6 +156,9 @@ struct StageRun {
                                                     : run_direct<float>(executor, stage, plan.tile, layers);
   }
   void operator()(const RingPlan& plan) const { run_stage<Real>(executor, stage, plan.tile, layers); }
+  void operator()(const OneAxisPlan& plan) const {
+    if (!run_axis_stage(executor, stage, layers)) run_stage<Real>(executor, stage, plan.otherwise, layers);
+  }
   void operator()(const LargeStepPlan& /*plan*/) const { run_large_step<Real>(executor, stage, layers); }
 };
 
@@ -209,7 +177,7 @@ void fir_gaussian_blur(CudaExecutor& executor, FilterImages<const T, Space::kDev
   const DeviceSpan<Real> even = executor.scratch<Real>(static_cast<std::size_t>(plan.scratch.even));
   const DeviceSpan<Real> odd = executor.scratch<Real>(static_cast<std::size_t>(plan.scratch.odd));
   executor.bind_thread();
-  Layers layers{{source_elements(shape.data), extents, shape.row_stride, images.image_stride},
+  Layers layers{{source_elements(shape.data), extents, shape.row_stride, images.image_stride, false},
                 {},
                 images.count,
                 shape.channels};
@@ -220,10 +188,12 @@ void fir_gaussian_blur(CudaExecutor& executor, FilterImages<const T, Space::kDev
     const bool is_last = i + 1 == plan.stages.size();
     layers.to.row = is_last || large_steps ? numbers : divide_up(numbers, kFirDeviceRow) * kFirDeviceRow;
     layers.to.image = layers.to.extents.height * layers.to.row;
+    layers.to.padded = !is_last && !large_steps;
     layers.to.elements =
         is_last ? target_elements(blurred.first.data) : target_elements((i % 2 == 0 ? even : odd).data());
     std::visit(StageRun<Real>{executor, plan.stages[i], layers}, plan.kernels[i]);
-    layers.from = {read_only(layers.to.elements), layers.to.extents, layers.to.row, layers.to.image};
+    layers.from = {read_only(layers.to.elements), layers.to.extents, layers.to.row, layers.to.image,
+                   layers.to.padded};
   }
 }
 

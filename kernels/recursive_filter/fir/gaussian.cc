@@ -204,9 +204,34 @@ std::vector<FirStage> axis_by_axis(const std::vector<FirStage>& stages) {
   return single;
 }
 
+namespace {
+
+/// Whether a stage samples every second pixel by a Gaussian, whose many taps a kernel for both axes adds up
+/// in the time in which a large image's floats between two kernels, half an image, are written and read.
+bool goes_together(const FirStage& stage, const FirExtents& image) {
+  constexpr std::int64_t kLargeImage = std::int64_t{1} << 24;  // pixels
+  const auto samples = [](const std::optional<FirPass>& pass) {
+    return pass.has_value() && pass->advance == 2 && pass->sigma > 0;
+  };
+  return samples(stage.y) && samples(stage.x) && image.height * image.width >= kLargeImage;
+}
+
+}  // namespace
+
 std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image) {
   const std::vector<FirStage> stages = plan_fir_stages(blur, image);
-  return has_large_steps(stages, image) ? axis_by_axis(stages) : stages;
+  if (has_large_steps(stages, image)) return axis_by_axis(stages);
+  if (stages.size() == 1 || goes_together(stages.front(), image)) return stages;
+  std::vector<FirStage> single;
+  for (const FirStage& stage : stages) {
+    const FirStage along_y{stage.y, {}};
+    const FirStage along_x{{}, stage.x};
+    const bool falls = stage.y.has_value() && stage.y->advance > 1;
+    for (const FirStage& one : falls ? std::array{along_y, along_x} : std::array{along_x, along_y}) {
+      if (one.y.has_value() || one.x.has_value()) single.push_back(one);
+    }
+  }
+  return single;
 }
 
 FirScratch fir_scratch(const std::vector<FirStage>& stages, const FirExtents& image, std::int64_t channels,

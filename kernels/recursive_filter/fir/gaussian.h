@@ -79,7 +79,8 @@ bool has_large_steps(const std::vector<FirStage>& stages, const FirExtents& imag
 /// The same, an axis at a time: the rate falls early and rises late.
 std::vector<FirStage> axis_by_axis(const std::vector<FirStage>& stages);
 
-/// As they are run on a GPU: an axis at a time where has_large_steps.
+/// As they are run on a GPU: an axis at a time if there are several, first and last along y, where four
+/// numbers of a row are filtered at once.
 std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image);
 
 /// Numbers that two arrays between the stages hold, which take turns.

@@ -23,10 +23,16 @@ struct RingPlan {
   FirTile tile;
 };
 
+/// fir/axes.cu: along one axis, in single precision. Where rows do not begin at whole vectors, which the
+/// launch sees, as RingPlan.
+struct OneAxisPlan {
+  FirTile otherwise;
+};
+
 /// fir/large_steps.cuh: a pass of any step, along one axis, without shared memory for what it reaches.
 struct LargeStepPlan {};
 
-using FirStagePlan = std::variant<DirectPlan, RingPlan, LargeStepPlan>;
+using FirStagePlan = std::variant<DirectPlan, RingPlan, OneAxisPlan, LargeStepPlan>;
 
 struct FirPlan {
   std::vector<FirStage> stages;

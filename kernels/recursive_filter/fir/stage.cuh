@@ -5,9 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "kernels/primitives/launch.cuh"
 #include "kernels/recursive_filter/fir/boundary.h"
+#include "kernels/recursive_filter/fir/divisor.cuh"
 #include "kernels/recursive_filter/fir/stage.h"
 #include "kernels/recursive_filter/fir/taps.cuh"
 #include "kernels/recursive_filter/gpu/elements.cuh"
@@ -19,27 +21,6 @@ namespace cumulus::recursive_filter {
 template <class Real>
 inline constexpr ElementKind kFirKind = kind_of<Real>();
 
-/// Division by a number that all threads share: a whole one takes twenty instructions. Of numbers that times
-/// the divisor are below 2^31.
-struct FirDivisor {
-  int value = 1;
-  unsigned factor = kOne;
-
-  FirDivisor() = default;
-  explicit FirDivisor(int by)
-      : value(by), factor((kOne + static_cast<unsigned>(by) - 1) / static_cast<unsigned>(by)) {}
-
-  /// Replaces `number` by the remainder.
-  __device__ __forceinline__ int divide(int& number) const {
-    const auto quotient = static_cast<int>(__umulhi(2 * static_cast<unsigned>(number), factor));
-    number -= quotient * value;
-    return quotient;
-  }
-
- private:
-  static constexpr unsigned kOne = 1U << 31;
-};
-
 template <class Real>
 struct FirStageAxis {
   FirForm form;
@@ -48,6 +29,27 @@ struct FirStageAxis {
   std::int64_t first;
   FirFour<Real> weights[kFirWeights / kFirTaps];  // phase after phase, of each every advance-th tap together
 };
+
+template <class Real>
+FirStageAxis<Real> axis_on_device(const std::optional<FirPass>& pass, std::int64_t length) {
+  FirStageAxis<Real> axis{};
+  axis.form = form_of(pass, length);
+  axis.in_length = axis.out_length = length;
+  axis.weights[0].values[0] = 1;
+  if (!pass.has_value()) return axis;
+  axis.boundary = pass->boundary;
+  axis.in_length = pass->in_length;
+  axis.out_length = pass->out_length;
+  axis.first = pass->first;
+  const std::int64_t taps_each = axis.form.tap_groups();
+  for (std::int64_t phase = 0; phase < pass->phases; ++phase) {
+    for (std::int64_t tap = 0; tap < pass->taps; ++tap) {
+      const std::int64_t at = (phase * pass->advance + tap % pass->advance) * taps_each + tap / pass->advance;
+      axis.weights[at / kFirTaps].values[at % kFirTaps] = static_cast<Real>(pass->of_phase(phase)[tap]);
+    }
+  }
+  return axis;
+}
 
 template <class Real>
 struct FirStageOnDevice {
