@@ -191,7 +191,7 @@ def test_a_forked_child_calls_without_it(daemon):
         before = len(by_library)
         child = os.fork()
         if child == 0:
-            os._exit(0 if c.connection.c_channel.begin_call(("", ""), METHOD, b"", 1.0) is None else 1)
+            os._exit(0 if c.connection.c_channel.call(("", ""), METHOD, b"", 1.0) is None else 1)
         _, status = os.waitpid(child, 0)
         assert status == 0
         c.blur(IMAGE, 2)
