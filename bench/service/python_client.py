@@ -13,7 +13,6 @@ import contextlib
 import json
 import os
 import pathlib
-import re
 import statistics
 import subprocess
 import tempfile
@@ -25,25 +24,19 @@ import numpy as np
 
 @contextlib.contextmanager
 def serve(program, backend="cpu"):
-    """The address of a server of its own, on a port that the system chooses."""
-    with tempfile.TemporaryDirectory() as folder, open(f"{folder}/log", "w+", encoding="utf-8") as log:
-        with subprocess.Popen([program, "--listen", "127.0.0.1:0", "--backend", backend, "--lame-duck", "0"], stdout=log, stderr=log) as daemon:
+    """The address of a server of its own, on a port that the system chooses and the server names."""
+    with tempfile.TemporaryDirectory() as folder:
+        named = pathlib.Path(folder) / "address"
+        words = [program, "--listen", "127.0.0.1:0", "--port-file", str(named), "--backend", backend, "--lame-duck", "0"]
+        with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as daemon:
             try:
-                yield address_of(daemon, pathlib.Path(folder) / "log")
+                while not named.exists():
+                    if daemon.poll() is not None:
+                        raise SystemExit(f"{program} ended, {daemon.returncode}, before it served")
+                    time.sleep(0.01)
+                yield named.read_text(encoding="utf-8").strip()
             finally:
                 daemon.terminate()
-
-
-def address_of(daemon, log):
-    """As the daemon itself says, once it serves."""
-    for _ in range(1200):
-        said = re.search(r"serving on (\S+)", log.read_text(encoding="utf-8"))
-        if said:
-            return said[1]
-        if daemon.poll() is not None:
-            break
-        time.sleep(0.05)
-    raise SystemExit(f"the server did not start:\n{log.read_text(encoding='utf-8')}")
 
 
 def cpp(program, address, size, repeat):

@@ -282,7 +282,7 @@ typedef struct cumulus_request {
   { sizeof(cumulus_request), NULL, NULL, 0, 300.0 }
 
 /* Begins a call, in the name of a session or, of NULL, of none. It is repeated while the server turns it away
- * with a time to come back. `call` may be NULL: the call goes on, and nobody learns how it ended. */
+ * with a time to come back. */
 CUMULUS_API cumulus_code cumulus_channel_start_call(cumulus_channel* channel,
                                                     const cumulus_session_name* session,
                                                     const cumulus_request* request, cumulus_call** call,

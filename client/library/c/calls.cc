@@ -62,7 +62,7 @@ Outcome start_call(const cumulus_channel& channel, const cumulus_session_name* s
                            [answer = made->answer](absl::StatusOr<grpc::ByteBuffer> answered) {
                              answer->take(std::move(answered));
                            });
-  if (call != nullptr) *call = made.release();
+  *call = made.release();
   return absl::OkStatus();
 }
 
@@ -82,7 +82,7 @@ cumulus_code cumulus_channel_start_call(cumulus_channel* channel, const cumulus_
                                         const cumulus_request* request, cumulus_call** call,
                                         cumulus_status* status) {
   return cumulus::c::guarded(status, [&]() -> cumulus::c::Outcome {
-    auto given = cumulus::c::require({{"channel", channel}, {"request", request}});
+    auto given = cumulus::c::require({{"channel", channel}, {"request", request}, {"call", call}});
     if (call != nullptr) *call = nullptr;
     return given.ok() ? cumulus::c::start_call(*channel, session, *request, call) : given;
   });

@@ -19,7 +19,6 @@ _END = ""
 # switches of threads from the calls of whoever makes and drops them. What takes memory that others wait for goes at once.
 _GATHER_SECONDS = 0.02
 _LARGE_BYTES = 1 << 20
-_DELETE_SECONDS = 10.0
 _MOST_NAMES = 1000  # of one call
 
 
@@ -47,22 +46,10 @@ class Session:
         self._thread.start()
 
     def release(self, buffer: str, nbytes: int) -> None:
-        """Deletes a buffer, soon, without waiting. Safe in finalizers.
-
-        What takes memory that others wait for goes at once, by the client library for C where that is in use: before the call that follows,
-        which then has the memory, and without the session's thread, which would take the interpreter's lock meanwhile.
-        """
-        if nbytes >= _LARGE_BYTES and self._delete_at_once(buffer):
-            return
+        """Deletes a buffer, soon, on the session's thread. Safe in finalizers."""
         self._released.names.put(buffer)
         if nbytes >= _LARGE_BYTES:
             self._released.hurry.put(None)
-
-    def _delete_at_once(self, buffer: str) -> bool:
-        connection = self._connection
-        request = sessions_pb2.DeleteBufferRequest(name=buffer, allow_missing=True).SerializeToString()
-        return connection.c_channel.post(connection.session_and_instance(self.name), "/cumulus.v1.Sessions/DeleteBuffer", request,
-                                         _DELETE_SECONDS)
 
     def renew(self) -> None:
         """Renews the lease, as every call that names the session does. NotFound once it is gone."""
@@ -117,7 +104,7 @@ class _Released(NamedTuple):
 def _delete(connection: Connection, session: str, names: List[str]) -> None:
     connection.call("/cumulus.v1.Sessions/BatchDeleteBuffers",
                     sessions_pb2.BatchDeleteBuffersRequest(parent=session, names=names, allow_missing=True), bytes,
-                    timeout=_DELETE_SECONDS)
+                    timeout=10.0)
 
 
 def _attend(session: "weakref.ref[Session]", connection: Connection, released: _Released, lease: _Lease) -> None:

@@ -103,16 +103,9 @@ class Channel:
         opened = self._opened()
         if opened is None:
             return None
-        arguments = (_named(session) if session[0] else None, _request(method, message, seconds))
+        request = binding.Request(_SIZE_OF_REQUEST, method.encode(), message, len(message), min(seconds, _LONGEST_SECONDS))
+        arguments = (_named(session) if session[0] else None, request)
         return self._finish(Call(opened, opened.of_calls, opened.library.cumulus_channel_start_call, arguments), None)
-
-    def post(self, session: SessionAndInstance, method: str, message: bytes, seconds: float) -> bool:
-        """Begins a call of whose end nobody learns. False where the library is not in use. Safe in finalizers: it takes no lock."""
-        opened = self._open
-        if opened is None or self._closed or not opened.is_here():
-            return False
-        request = _request(method, message, seconds)
-        return bool(opened.library.cumulus_channel_start_call(opened.handle, _named(session), request, None, None) == 0)
 
     def _finish(self, work: Work, progress: Optional[Callable[[int, int], None]]) -> bytes:
         """As `Work.finish`, until the caller's patience ends, by an exception, the thread's Cancellation or close(). Afterwards nobody but the
@@ -210,10 +203,6 @@ def array_of(element: int, shape: Tuple[int, ...], memory: NDArray) -> binding.A
     """Bytes, uint8 [bytes], as an array of the wire's element type and this shape."""
     extents = (ctypes.c_int64 * len(shape))(*shape)
     return binding.Array(element - 1, len(shape), extents, memory.ctypes.data, memory.size)
-
-
-def _request(method: str, message: bytes, seconds: float) -> binding.Request:
-    return binding.Request(_SIZE_OF_REQUEST, method.encode(), message, len(message), min(seconds, _LONGEST_SECONDS))
 
 
 _SIZE_OF_REQUEST = ctypes.sizeof(binding.Request)
