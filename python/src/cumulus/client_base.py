@@ -16,7 +16,7 @@ import numpy as np
 from . import transfer
 from .arrays import DTYPES, NDArray, allocated, as_array, bytes_of, check_array
 from .buffer import Buffer, ForOneCall
-from .c_library.channel import Facts, memory_of
+from .c_library.channel import Facts, Memory, memory_of
 from .c_library.transfers import upload_shared
 from .connection import Connection, Progress
 from .daemon import PrivateDaemon
@@ -179,8 +179,9 @@ class ClientBase(OperationBase):
             evictable: the server may drop it when the device runs out of memory.
         """
         options = {"ttl": ttl, "evictable": evictable, "request_id": request_id}
-        if type(array) is np.ndarray and not self.recreate and not self._progress:
-            there = self._upload_shared(array, options, timeout)
+        memory = memory_of(array) if type(array) is np.ndarray and not self.recreate and not self._progress else None
+        if memory is not None:
+            there = self._upload_shared(array, memory, options, timeout)
         else:
             there = self._upload_within_gpu(array, "array", options, timeout)
         if there is not None:
@@ -198,14 +199,12 @@ class ClientBase(OperationBase):
             buffer.resident.recipe = UploadRecipe(buffer.resident, data, options, written.checksum)
         return buffer
 
-    def _upload_shared(self, array: NDArray, options: Mapping[str, Any], timeout: Optional[float]) -> Optional[Buffer]:
-        """None of what the client library for C does not take from memory that the server has, too."""
-        if memory_of(array) is None:
-            return None
+    def _upload_shared(self, array: NDArray, memory: Memory, options: Mapping[str, Any], timeout: Optional[float]) -> Optional[Buffer]:
+        """Of all of `memory`; None of what has to go another way."""
         deadline = self.connection.deadline(timeout, transfer.allowance(array.nbytes))
         session = self.session
         try:
-            made = upload_shared(self.connection, session.name, array, options, deadline)
+            made = upload_shared(self.connection, session.name, (array, memory), options, deadline)
         except Error as error:
             self._forget(error, session)
             raise

@@ -12,7 +12,7 @@ from ..errors import Error, Unavailable
 from ..shared_memory.transfers import MIN_BYTES, Terms, Written
 from ..v1 import array_pb2, transfer_pb2
 from . import binding
-from .channel import array_of, memory_of, options_of
+from .channel import Memory, array_of, options_of
 
 Moved = TypeVar("Moved")
 
@@ -64,11 +64,13 @@ class Made(NamedTuple):
     spec: Spec
 
 
-def upload_shared(connection: Connection, session: str, array: NDArray, options: Mapping[str, Any], deadline: float) -> Optional[Made]:
-    """Of an array that is all of an array of allocate_shared, of which no byte is copied: so its way is a short one, without messages that
-    the library makes anyway. None of other arrays, and where it has to go another way."""
-    memory, element, ttl = memory_of(array), element_of(array.dtype), options["ttl"]
-    if memory is None or element is None or not 0 < array.ndim <= MAX_EXTENTS or not (ttl is None or ttl > 0):
+def upload_shared(connection: Connection, session: str, whole: Tuple[NDArray, Memory], options: Mapping[str, Any],
+                  deadline: float) -> Optional[Made]:
+    """Of an array that is all of its memory, as `memory_of` finds it, of which no byte is copied: so its way is a short one, without messages
+    that the library makes anyway. None of what has to go another way."""
+    (array, memory), ttl = whole, options["ttl"]
+    element = element_of(array.dtype)
+    if element is None or not 0 < array.ndim <= MAX_EXTENTS or not (ttl is None or ttl > 0):
         return None
     described = binding.Array(element - 1, array.ndim, (ctypes.c_int64 * array.ndim)(*array.shape), memory.address, memory.nbytes)
     terms = options_of(_left(deadline), evictable=options["evictable"], ttl=int((ttl or 0) * 1e9), request_id=options["request_id"])
