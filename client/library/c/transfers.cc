@@ -39,6 +39,8 @@ struct cumulus_transfer {
     std::thread thread = {};  // of a transfer that has one; it is joined with the handle's end
   };
 
+  explicit cumulus_transfer(std::shared_ptr<State> shared) : state(std::move(shared)) {}
+
   const std::shared_ptr<State> state;
 };
 
@@ -172,9 +174,8 @@ Outcome start_download(const cumulus_channel& channel, const cumulus_session_nam
   download.call = terms.call;
   download.progress = progress_of(*state);
   const std::span bytes(static_cast<std::byte*>(destination.data), destination.size);
-  start(state, [context = terms.context, download, name = std::string(destination.buffer), bytes](State& own) {
-    own.end(read_buffer(*own.connection, context, name, bytes, download));
-  });
+  start(state, [context = terms.context, download, name = std::string(destination.buffer), bytes](
+                   State& own) { own.end(read_buffer(*own.connection, context, name, bytes, download)); });
   *transfer = made.release();
   return absl::OkStatus();
 }
@@ -222,8 +223,9 @@ cumulus_code cumulus_channel_start_download(cumulus_channel* channel, const cumu
 int32_t cumulus_transfer_wait(cumulus_transfer* transfer, double seconds) {
   cumulus_transfer::State& state = *transfer->state;
   std::unique_lock lock(state.mutex);
-  return state.changed.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return state.ended; }) ? 1
-                                                                                                           : 0;
+  return state.changed.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return state.ended; })
+             ? 1
+             : 0;
 }
 
 size_t cumulus_transfer_done(const cumulus_transfer* transfer) { return transfer->state->done; }
