@@ -325,7 +325,7 @@ def test_options_of_shared_arrays_reach_the_server(daemon):
             gone.numpy()
 
 
-@pytest.mark.parametrize("options", [{"request_id": "x" * 200}, {"ttl": 0}, {"timeout": 0}], ids=str)
+@pytest.mark.parametrize("options", [{"request_id": "x" * 200}, {"ttl": 0}, {"ttl": 1e-10}, {"timeout": 0}], ids=str)
 def test_the_same_errors_of_shared_arrays(daemon, options):
     raised = []
     for library in (False, True):

@@ -68,12 +68,14 @@ def upload_shared(connection: Connection, session: str, whole: Tuple[NDArray, Me
                   deadline: float) -> Optional[Made]:
     """Of an array that is all of its memory, as `memory_of` finds it, of which no byte is copied: so its way is a short one, without messages
     that the library makes anyway. None of what has to go another way."""
-    (array, memory), ttl = whole, options["ttl"]
+    array, memory = whole
     element = element_of(array.dtype)
-    if element is None or not 0 < array.ndim <= MAX_EXTENTS or not (ttl is None or ttl > 0):
+    ttl = 0 if options["ttl"] is None else int(options["ttl"] * 1e9)
+    says = options["ttl"] is None or 0 < ttl < 1 << 63  # what is refused is refused on the other way
+    if element is None or not 0 < array.ndim <= MAX_EXTENTS or not says:
         return None
     described = binding.Array(element - 1, array.ndim, (ctypes.c_int64 * array.ndim)(*array.shape), memory.address, memory.nbytes)
-    terms = options_of(_left(deadline), evictable=options["evictable"], ttl=int((ttl or 0) * 1e9), request_id=options["request_id"])
+    terms = options_of(_left(deadline), evictable=options["evictable"], ttl=ttl, request_id=options["request_id"])
     names = connection.session_and_instance(session)
     transfer = _unless_broken(connection, lambda: connection.c_channel.upload(names, described, terms, array))
     return None if transfer is None else Made(transfer.buffer, memory.nbytes, Spec(element, array.shape))
