@@ -123,12 +123,8 @@ def main():
     parser.add_argument("--library", default="")
     parser.add_argument("--json")
     options = parser.parse_args()
-    daemon, address = serve(options.cumulusd)
-    try:
+    with serve(options.cumulusd) as address:
         results = [compare(address, options.transfer_bench, options.library, size, options.turns) for size in options.sizes]
-    finally:
-        daemon.terminate()
-        daemon.wait()
     if options.json:
         rows = [row for rows, _ in results for row in rows]
         text = json.dumps({"repeat": REPEAT, "turns": options.turns, "rows": rows}, indent=1)

@@ -1,8 +1,14 @@
 """Arrays on their way to the server and back, handles, image files, and errors."""
 
+import contextlib
+import os
+import signal
+
 import cumulus
 import numpy as np
 import pytest
+from cumulus import daemon as daemon_module
+from cumulus import errors
 
 RANDOM = np.random.default_rng(6)
 DTYPES = ["uint8", "uint16", "uint32", "uint64", "int32", "int64", "float16", "float32", "float64"]
@@ -191,6 +197,38 @@ def test_why_a_private_daemon_did_not_start_is_said_without_the_rest_of_its_log(
     with pytest.raises(cumulus.Unavailable) as refused:
         cumulus.connect(backend="cuda")
     assert str(refused.value) == "the private cumulusd did not start: cumulusd: no GPU; use --backend cpu"
+
+
+@pytest.mark.parametrize("library", [False, True])
+def test_what_became_of_a_private_daemon_is_said(library, monkeypatch):
+    if not library:
+        monkeypatch.setenv("CUMULUS_C_LIBRARY", "")
+    with cumulus.connect(backend="cpu") as c:
+        resident = c.upload(np.ones((8, 8), np.float32))
+        os.kill(c._daemon.pid, signal.SIGKILL)
+        with pytest.raises(cumulus.Unavailable) as error:
+            for _ in range(40):  # from the sixteenth on by the library, where there is one
+                with contextlib.suppress(cumulus.NotFound):
+                    resident.blur(2)
+        assert "the private cumulusd has ended, by SIGKILL" in str(error.value)
+        assert f"its log, until the client is closed, is {c._daemon._folder / 'log'}" in str(error.value)
+        assert error.value.cure == "connect() anew, which starts another"
+        assert "start cumulusd" not in str(error.value)
+
+
+@pytest.mark.parametrize("code, how", [(0, "with exit code 0"), (3, "with exit code 3"), (-9, "by SIGKILL"), (-99, "by signal 99")])
+def test_how_a_process_has_ended(code, how):
+    assert daemon_module._how(code) == how
+
+
+def test_a_private_daemon_that_stands_still_is_not_said_to_have_ended():
+    with cumulus.connect(backend="cpu") as c:
+        assert f"process {c._daemon.pid}) does not answer" in c._daemon._explain()[0]
+        address = c.address
+        refused = errors.from_status("UNAVAILABLE", "failed to connect", b"", address)
+        assert "does not answer" in str(refused)
+    after = errors.from_status("UNAVAILABLE", "failed to connect", b"", address)
+    assert "start cumulusd at" in after.cure  # nobody knows of it any more
 
 
 def test_a_private_daemon_ends_with_a_killed_process(tmp_path):

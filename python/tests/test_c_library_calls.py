@@ -191,7 +191,7 @@ def test_a_forked_child_calls_without_it(daemon):
         before = len(by_library)
         child = os.fork()
         if child == 0:
-            os._exit(0 if c.connection.c_channel.begin_call(("", ""), METHOD, b"", 1.0) is None else 1)
+            os._exit(0 if c.connection.c_channel.call(("", ""), METHOD, b"", 1.0) is None else 1)
         _, status = os.waitpid(child, 0)
         assert status == 0
         c.blur(IMAGE, 2)
@@ -287,3 +287,88 @@ def test_where_nothing_is_shared_they_are_ordinary(daemon):
         array[:] = 3
         assert np.array_equal(c.upload(array).numpy(), array)
         assert c.allocate_shared((0, 3), np.float32).shape == (0, 3)
+
+
+def filled(c, value=7, shape=(4 * MIB,), dtype=np.uint8):
+    array = c.allocate_shared(shape, dtype)
+    array[...] = value
+    return array
+
+
+def test_views_of_a_whole_shared_array(daemon):
+    with connected(daemon.address, True) as (c, by_library):
+        for view in (lambda a: a.reshape(-1, 4), lambda a: a.view(np.float32), lambda a: a[...], lambda a: a.view(">i4"),
+                     lambda a: a[: 2 * MIB], lambda a: a[::2], lambda a: a.reshape(1024, -1).T):
+            array = filled(c)
+            array[: 2 * MIB] = random((2 * MIB,), "uint8") & 63  # no NaN among the floats
+            sent = c.upload(view(array))
+            assert sent.shape == view(array).shape
+            assert np.array_equal(sent.numpy(), view(array))
+        assert len(by_library) >= 7
+
+
+def test_a_whole_shared_array_goes_a_way_of_its_own(daemon, monkeypatch):
+    with connected(daemon.address, True) as (c, by_library):
+        array = filled(c)
+        array[5] = 9
+        monkeypatch.setattr("cumulus.transfer.upload", None)  # all other arrays' way
+        sent = c.upload(array)
+        assert len(by_library) == 1
+        assert np.array_equal(sent.numpy(), array)
+
+
+def test_options_of_shared_arrays_reach_the_server(daemon):
+    with connected(daemon.address, True) as (c, _):
+        gone = c.upload(filled(c), ttl=0.2, evictable=True, request_id="frame 7")
+        time.sleep(1.5)
+        with pytest.raises(cumulus.NotFound):
+            gone.numpy()
+
+
+@pytest.mark.parametrize("options", [{"request_id": "x" * 200}, {"ttl": 0}, {"ttl": 1e-10}, {"timeout": 0}], ids=str)
+def test_the_same_errors_of_shared_arrays(daemon, options):
+    raised = []
+    for library in (False, True):
+        with connected(daemon.address, library) as (c, _):
+            c.upload(filled(c))  # the session is there
+            with pytest.raises(cumulus.Error) as error:
+                c.upload(filled(c), **options)
+            raised.append([str(part) for part in told(error.value)])
+    if "timeout" in options:
+        raised[0][1] = raised[1][1] = ""  # gRPC's words
+    assert raised[0] == raised[1]
+
+
+def test_keyboard_interrupt_ends_the_upload_of_a_shared_array(daemon):
+    with connected(daemon.address, True) as (c, by_library):
+        c.upload(filled(c))
+        array = filled(c)
+        by_library.clear()
+        daemon.stand_still()
+        with interrupted_after(0.3):
+            start = time.monotonic()
+            with pytest.raises(KeyboardInterrupt):
+                c.upload(array)
+            assert time.monotonic() - start < 0.3 + PATIENCE
+        daemon.signal(signal.SIGCONT)
+        assert by_library and np.array_equal(c.upload(array).numpy(), array)
+
+
+def test_a_client_that_is_closed_ends_the_upload_of_a_shared_array(daemon):
+    with connected(daemon.address, True) as (c, _):
+        c.upload(filled(c))
+        array = filled(c)
+        end_when_closed(daemon, c, lambda: c.upload(array), PATIENCE)
+
+
+def test_a_shared_array_goes_to_a_server_that_has_restarted(tmp_path):
+    with LocalDaemon(tmp_path) as first:
+        with connected(first.address, True) as (c, _):
+            c.upload(filled(c))
+            array = filled(c)
+            first.end()
+            with LocalDaemon(tmp_path):
+                with pytest.raises(cumulus.NotFound) as error:
+                    eventually_answered(lambda: c.upload(array))
+                assert error.value.reason == "INSTANCE_RESTARTED"
+                assert np.array_equal(c.upload(array).numpy(), array)

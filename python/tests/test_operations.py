@@ -26,6 +26,16 @@ def test_exact_blur(client, image, method):
         client.blur(image, 5, boundary="exact", derivative=(1, 0))
 
 
+def test_blurs_like_earlier_ones(client, image):
+    first = client.blur(image, 2, request_id="first")
+    other = client.blur(image, 2.5)
+    assert np.array_equal(client.blur(image, 2.0), first) and np.array_equal(client.blur(image, [2.5, 2.5]), other)
+    for wrong in (True, "2"):  # equal to 1, and of its hash; of another type
+        with pytest.raises(cumulus.InvalidArgument, match="sigma"):
+            client.blur(image, wrong)
+    assert not np.array_equal(client.blur(image, 1), first)
+
+
 def test_a_pair_of_sigmas_in_an_array(client, image):
     assert np.array_equal(client.blur(image, np.array([2.0, 5.0])), client.blur(image, (2.0, 5.0)))
     with pytest.raises(cumulus.InvalidArgument, match="along x"):

@@ -7,29 +7,59 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
 #include "library/c/channel.h"
+#include "library/shared_memory/array_upload.h"
 #include "library/transfer.h"
 
 // NOLINTBEGIN(readability-identifier-naming): C's names
 struct cumulus_transfer {
-  explicit cumulus_transfer(std::shared_ptr<cumulus::Connection> over) : connection(std::move(over)) {}
+  /// What a transfer and its handle share.
+  struct State {
+    explicit State(std::shared_ptr<cumulus::Connection> over) : connection(std::move(over)) {}
 
-  const std::shared_ptr<cumulus::Connection> connection;
-  const cumulus::Cancellation cancellation = {};
-  std::atomic<std::size_t> done = 0;
+    void end(absl::Status with);
+    void end(const absl::StatusOr<cumulus::Uploaded>& with);
 
-  std::mutex mutex = {};  // of what follows
-  std::condition_variable changed = {};
-  bool ended = false;
-  absl::Status result = {};
-  std::string buffer = {};
-  std::uint32_t checksum = 0;
-  std::thread thread = {};  // the last: what it uses is there before it
+    const std::shared_ptr<cumulus::Connection> connection;
+    const cumulus::Cancellation cancellation = {};
+    std::atomic<std::size_t> done = 0;
+
+    std::mutex mutex = {};  // of what follows
+    std::condition_variable changed = {};
+    bool ended = false;
+    absl::Status result = {};
+    std::string buffer = {};
+    std::uint32_t checksum = 0;
+    std::thread thread = {};  // of a transfer that has one; it is joined with the handle's end
+  };
+
+  explicit cumulus_transfer(std::shared_ptr<State> shared) : state(std::move(shared)) {}
+
+  const std::shared_ptr<State> state;
 };
+
+void cumulus_transfer::State::end(absl::Status with) {
+  const std::lock_guard lock(mutex);
+  result = std::move(with);
+  ended = true;
+  changed.notify_all();
+}
+
+void cumulus_transfer::State::end(const absl::StatusOr<cumulus::Uploaded>& with) {
+  if (!with.ok()) return end(with.status());
+  {
+    const std::lock_guard lock(mutex);
+    buffer = with->buffer.name();
+    checksum = with->checksum;
+  }
+  end(absl::OkStatus());
+}
 // NOLINTEND(readability-identifier-naming)
 
 namespace cumulus::c {
@@ -55,24 +85,54 @@ Outcome read_terms(const cumulus_session_name& session, const cumulus_transfer_o
   return absl::OkStatus();
 }
 
-/// Runs `move` on the transfer's thread.
-void start(cumulus_transfer& transfer, std::function<absl::Status(cumulus_transfer&)> move) {
-  transfer.thread = std::thread([&transfer, move = std::move(move)] {
-    absl::Status result;
+using State = cumulus_transfer::State;
+
+/// Runs `move`, whose end is the transfer's, on a thread of its own.
+void start(const std::shared_ptr<State>& state, std::function<void(State&)> move) {
+  const auto run = [state, move = std::move(move)] {
     try {
-      result = move(transfer);
+      move(*state);
     } catch (const std::bad_alloc&) {
-      result = absl::ResourceExhaustedError("this program has no memory left for the transfer");
+      state->end(absl::ResourceExhaustedError("this program has no memory left for the transfer"));
     }
-    const std::lock_guard lock(transfer.mutex);
-    transfer.result = std::move(result);
-    transfer.ended = true;
-    transfer.changed.notify_all();
-  });
+  };
+  try {
+    const std::lock_guard lock(state->mutex);
+    state->thread = std::thread(run);
+  } catch (const std::system_error& error) {
+    state->end(absl::ResourceExhaustedError(
+        absl::StrCat("this program can start no thread for the transfer: ", error.what())));
+  }
 }
 
-TransferProgress progress_of(cumulus_transfer& transfer) {
-  return [&transfer](std::int64_t done, std::int64_t) { transfer.done = static_cast<std::size_t>(done); };
+/// Of the transfer's thread, whose handle is released after its end.
+TransferProgress progress_of(State& state) {
+  return [&state](std::int64_t done, std::int64_t) { state.done = static_cast<std::size_t>(done); };
+}
+
+/// What is read of an upload before it begins.
+struct Upload {
+  CallContext context;
+  v1::WriteSpec spec;
+  std::span<const std::byte> bytes;
+  UploadOptions options;
+  Checksum checksum;
+
+  void run(State& state) const {
+    state.end(write_buffer(*state.connection, context, spec, bytes, options, checksum));
+  }
+};
+
+/// An array that lies in shared memory is one call, which needs no thread of its own. False of others.
+bool start_shared(const std::shared_ptr<State>& state, const std::shared_ptr<const Upload>& upload) {
+  if (upload->checksum == Checksum::kWanted) return false;  // which takes its time
+  const auto done = [state, upload](std::optional<absl::StatusOr<Uploaded>> uploaded) {
+    if (!uploaded.has_value()) return start(state, [upload](State& own) { upload->run(own); });
+    if (uploaded->ok()) state->done = upload->bytes.size();
+    state->end(*uploaded);
+  };
+  return start_shared_write(*state->connection, upload->context, upload->spec, upload->bytes, upload->options,
+                            done);
 }
 
 Outcome start_upload(const cumulus_channel& channel, const cumulus_session_name& session,
@@ -81,25 +141,19 @@ Outcome start_upload(const cumulus_channel& channel, const cumulus_session_name&
   if (Outcome checked = check_array(array); !checked.ok()) return checked;
   Terms terms;
   if (Outcome read = read_terms(session, options, terms); !read.ok()) return read;
-  auto made = std::make_unique<cumulus_transfer>(channel.connection);
-  UploadOptions upload;
-  terms.call.cancellation = made->cancellation;
-  upload.call = terms.call;
-  upload.progress = progress_of(*made);
-  if (options.ttl_nanoseconds > 0) upload.ttl = absl::Nanoseconds(options.ttl_nanoseconds);
-  upload.evictable = options.evictable != 0;
+  const auto state = std::make_shared<State>(channel.connection);
+  auto made = std::make_unique<cumulus_transfer>(state);
+  terms.call.cancellation = state->cancellation;
+  UploadOptions given;
+  given.call = terms.call;
+  given.progress = progress_of(*state);
+  if (options.ttl_nanoseconds > 0) given.ttl = absl::Nanoseconds(options.ttl_nanoseconds);
+  given.evictable = options.evictable != 0;
   const ArrayView view = view_of(array);
-  const v1::WriteSpec spec = write_spec(session.name, view.type(), view.shape(), upload);
-  const Checksum checksum = options.checksum != 0 ? Checksum::kWanted : Checksum::kUnwanted;
-  start(*made, [context = terms.context, upload, spec, bytes = view.bytes(),
-                checksum](cumulus_transfer& own) {
-    absl::StatusOr<Uploaded> uploaded = write_buffer(*own.connection, context, spec, bytes, upload, checksum);
-    if (!uploaded.ok()) return uploaded.status();
-    const std::lock_guard lock(own.mutex);
-    own.buffer = uploaded->buffer.name();
-    own.checksum = checksum == Checksum::kWanted ? uploaded->checksum : 0;
-    return absl::OkStatus();
-  });
+  const auto upload = std::make_shared<const Upload>(
+      Upload{terms.context, write_spec(session.name, view.type(), view.shape(), given), view.bytes(), given,
+             options.checksum != 0 ? Checksum::kWanted : Checksum::kUnwanted});
+  if (!start_shared(state, upload)) start(state, [upload](State& own) { upload->run(own); });
   *transfer = made.release();
   return absl::OkStatus();
 }
@@ -113,23 +167,23 @@ Outcome start_download(const cumulus_channel& channel, const cumulus_session_nam
     return given;
   Terms terms;
   if (Outcome read = read_terms(session, options, terms); !read.ok()) return read;
-  auto made = std::make_unique<cumulus_transfer>(channel.connection);
+  const auto state = std::make_shared<State>(channel.connection);
+  auto made = std::make_unique<cumulus_transfer>(state);
   DownloadOptions download;
-  terms.call.cancellation = made->cancellation;
+  terms.call.cancellation = state->cancellation;
   download.call = terms.call;
-  download.progress = progress_of(*made);
+  download.progress = progress_of(*state);
   const std::span bytes(static_cast<std::byte*>(destination.data), destination.size);
-  start(*made,
-        [context = terms.context, download, name = std::string(destination.buffer), bytes](
-            cumulus_transfer& own) { return read_buffer(*own.connection, context, name, bytes, download); });
+  start(state, [context = terms.context, download, name = std::string(destination.buffer), bytes](
+                   State& own) { own.end(read_buffer(*own.connection, context, name, bytes, download)); });
   *transfer = made.release();
   return absl::OkStatus();
 }
 
 /// The transfer, once it has ended.
-std::unique_lock<std::mutex> ended(cumulus_transfer& transfer) {
-  std::unique_lock lock(transfer.mutex);
-  transfer.changed.wait(lock, [&] { return transfer.ended; });
+std::unique_lock<std::mutex> ended(State& state) {
+  std::unique_lock lock(state.mutex);
+  state.changed.wait(lock, [&] { return state.ended; });
   return lock;
 }
 
@@ -167,39 +221,40 @@ cumulus_code cumulus_channel_start_download(cumulus_channel* channel, const cumu
 }
 
 int32_t cumulus_transfer_wait(cumulus_transfer* transfer, double seconds) {
-  std::unique_lock lock(transfer->mutex);
-  return transfer->changed.wait_for(lock, std::chrono::duration<double>(seconds),
-                                    [&] { return transfer->ended; })
+  cumulus_transfer::State& state = *transfer->state;
+  std::unique_lock lock(state.mutex);
+  return state.changed.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return state.ended; })
              ? 1
              : 0;
 }
 
-size_t cumulus_transfer_done(const cumulus_transfer* transfer) { return transfer->done; }
+size_t cumulus_transfer_done(const cumulus_transfer* transfer) { return transfer->state->done; }
 
-void cumulus_transfer_cancel(cumulus_transfer* transfer) { transfer->cancellation.cancel(); }
+void cumulus_transfer_cancel(cumulus_transfer* transfer) { transfer->state->cancellation.cancel(); }
 
 cumulus_code cumulus_transfer_result(cumulus_transfer* transfer, cumulus_status* status) {
   return cumulus::c::guarded(status, [&]() -> cumulus::c::Outcome {
     auto given = cumulus::c::require({{"transfer", transfer}});
     if (!given.ok()) return given;
-    const auto lock = cumulus::c::ended(*transfer);
-    return transfer->result;
+    const auto lock = cumulus::c::ended(*transfer->state);
+    return transfer->state->result;
   });
 }
 
 const char* cumulus_transfer_buffer(cumulus_transfer* transfer) {
-  const auto lock = cumulus::c::ended(*transfer);
-  return transfer->buffer.c_str();
+  const auto lock = cumulus::c::ended(*transfer->state);
+  return transfer->state->buffer.c_str();
 }
 
 uint32_t cumulus_transfer_checksum(cumulus_transfer* transfer) {
-  const auto lock = cumulus::c::ended(*transfer);
-  return transfer->checksum;
+  const auto lock = cumulus::c::ended(*transfer->state);
+  return transfer->state->checksum;
 }
 
 void cumulus_transfer_release(cumulus_transfer* transfer) {
   if (transfer == nullptr) return;
-  transfer->cancellation.cancel();
-  transfer->thread.join();
+  transfer->state->cancellation.cancel();
+  cumulus::c::ended(*transfer->state).unlock();
+  if (transfer->state->thread.joinable()) transfer->state->thread.join();
   delete transfer;
 }

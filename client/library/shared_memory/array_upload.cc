@@ -3,6 +3,7 @@
 #include <absl/time/clock.h>
 
 #include <algorithm>
+#include <future>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -25,6 +26,19 @@ std::uint32_t checksum_of(std::span<const std::byte> bytes) {
   return crc32c(std::as_bytes(std::span(chunks)));
 }
 
+/// Of WriteShared; empty where the array has to go another way.
+std::optional<absl::StatusOr<Uploaded>> uploaded_of(absl::StatusOr<grpc::ByteBuffer> answer,
+                                                    const SharedRegion& region) {
+  if (!answer.ok()) {
+    if (belongs_to_streams(answer.status())) return std::nullopt;
+    return answer.status();
+  }
+  Uploaded uploaded;
+  if (absl::Status parsed = wire::parse(*answer, uploaded.buffer); !parsed.ok()) return parsed;
+  if (region.becomes_the_servers()) region.hang_up();
+  return uploaded;
+}
+
 }  // namespace
 
 absl::StatusOr<Array> allocate_shared_array(SharedMemory& memory, ElementType type, Shape shape) {
@@ -43,27 +57,35 @@ absl::StatusOr<Array> allocate_shared_array(SharedMemory& memory, ElementType ty
                       [arrays = memory.arrays(), array] { arrays->remove(array.data()); });
 }
 
-std::optional<absl::StatusOr<Uploaded>> write_shared_array(Connection& connection, const CallContext& context,
-                                                           const v1::WriteSpec& spec,
-                                                           std::span<const std::byte> bytes,
-                                                           const UploadOptions& options, Checksum checksum) {
+bool start_shared_write(Connection& connection, const CallContext& context, const v1::WriteSpec& spec,
+                        std::span<const std::byte> bytes, const UploadOptions& options,
+                        SharedWriteDone done) {
   const SharedArrays::Hold region = connection.shared_memory().arrays()->take(bytes);
-  if (region == nullptr) return std::nullopt;
+  if (region == nullptr) return false;
   v1::WriteSharedRequest request;
   *request.mutable_spec() = spec;
   request.set_region(region->id());
   CallOptions call = options.call;
   call.timeout = connection.deadline(options.call, transfer_allowance(bytes.size())) - absl::Now();
-  Uploaded uploaded;
-  absl::StatusOr<v1::Buffer> buffer =
-      connection.call_and_wait<v1::Buffer>("/cumulus.v1.SharedMemory/WriteShared", request, call, context);
-  if (!buffer.ok()) {
-    if (belongs_to_streams(buffer.status())) return std::nullopt;
-    return buffer.status();
-  }
-  if (region->becomes_the_servers()) region->hang_up();
-  uploaded.buffer = *std::move(buffer);
-  if (checksum == Checksum::kWanted) uploaded.checksum = checksum_of(bytes);
+  connection.call("/cumulus.v1.SharedMemory/WriteShared", wire::serialize(request), call, context,
+                  [region, done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> answer) {
+                    done(uploaded_of(std::move(answer), *region));
+                  });
+  return true;
+}
+
+std::optional<absl::StatusOr<Uploaded>> write_shared_array(Connection& connection, const CallContext& context,
+                                                           const v1::WriteSpec& spec,
+                                                           std::span<const std::byte> bytes,
+                                                           const UploadOptions& options, Checksum checksum) {
+  // Shared: the callback's end may outlive the wait.
+  const auto answer = std::make_shared<std::promise<std::optional<absl::StatusOr<Uploaded>>>>();
+  if (!start_shared_write(connection, context, spec, bytes, options,
+                          [answer](auto answered) { answer->set_value(std::move(answered)); }))
+    return std::nullopt;
+  std::optional<absl::StatusOr<Uploaded>> uploaded = answer->get_future().get();
+  if (!uploaded.has_value() || !uploaded->ok()) return uploaded;
+  if (checksum == Checksum::kWanted) (*uploaded)->checksum = checksum_of(bytes);
   if (options.progress) {
     const auto total = static_cast<std::int64_t>(bytes.size());
     options.progress(total, total);

@@ -3,6 +3,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstddef>
+#include <functional>
 #include <optional>
 #include <span>
 
@@ -22,5 +23,13 @@ std::optional<absl::StatusOr<Uploaded>> write_shared_array(Connection& connectio
                                                            const v1::WriteSpec& spec,
                                                            std::span<const std::byte> bytes,
                                                            const UploadOptions& options, Checksum checksum);
+
+using SharedWriteDone = std::function<void(std::optional<absl::StatusOr<Uploaded>>)>;
+
+/// Likewise, without a checksum, and without waiting: `done` is given the answer, once, on the event loop's
+/// thread. False, and `done` is left alone, where `bytes` are no such array. `options.progress` is not
+/// called.
+bool start_shared_write(Connection& connection, const CallContext& context, const v1::WriteSpec& spec,
+                        std::span<const std::byte> bytes, const UploadOptions& options, SharedWriteDone done);
 
 }  // namespace cumulus

@@ -26,8 +26,8 @@ from typing import Union
 from . import _grpc  # noqa: F401  before anything else imports grpc
 from .brackets import Brackets
 from .buffer import Buffer, EncodedImage
+from .cancellation import Cancellation
 from .client import Client, connect
-from .connection import Cancellation
 from .device_sharing.array import DeviceArray
 from .errors import (Cancelled, DataLoss, DeadlineExceeded, Error, FailedPrecondition, Internal, InvalidArgument,
                      NotFound, OutOfRange, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable,

@@ -18,7 +18,7 @@ import functools
 from typing import Any, Awaitable, Callable, Dict, Generator, Mapping, Optional, Type
 
 from . import buffer, client, kd_tree, run_length, sampling_table, summed_area_table
-from .connection import Cancellation
+from .cancellation import Cancellation
 from .errors import Error
 
 

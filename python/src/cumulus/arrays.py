@@ -45,6 +45,12 @@ def dtype_of(element_type: int) -> "np.dtype[Any]":
                    cure="use a client of the server's version")
 
 
+def element_of(dtype: "np.dtype[Any]") -> Optional[int]:
+    """Its array_pb2.ElementType; bool counts as uint8. None of those that Cumulus has not."""
+    name = name_of(dtype)
+    return _NUMBERS.get("uint8" if name == "bool" else name)
+
+
 def write_spec(dtype: "np.dtype[Any]", shape: Sequence[int], spec: Any) -> None:
     """Fills an ArraySpec."""
     spec.element_type = _NUMBERS[name_of(dtype)]

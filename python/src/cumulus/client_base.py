@@ -16,7 +16,8 @@ import numpy as np
 from . import transfer
 from .arrays import DTYPES, NDArray, allocated, as_array, bytes_of, check_array
 from .buffer import Buffer, ForOneCall
-from .c_library.channel import Facts
+from .c_library.channel import Facts, Memory, memory_of
+from .c_library.transfers import upload_shared
 from .connection import Connection, Progress
 from .daemon import PrivateDaemon
 from .device_sharing import transfers as device_transfers
@@ -178,7 +179,11 @@ class ClientBase(OperationBase):
             evictable: the server may drop it when the device runs out of memory.
         """
         options = {"ttl": ttl, "evictable": evictable, "request_id": request_id}
-        there = self._upload_within_gpu(array, "array", options, timeout)
+        memory = memory_of(array) if type(array) is np.ndarray and not self.recreate and not self._progress else None
+        if memory is not None:
+            there = self._upload_shared(array, memory, options, timeout)
+        else:
+            there = self._upload_within_gpu(array, "array", options, timeout)
         if there is not None:
             return there
         data = as_array(array, "array")
@@ -193,6 +198,17 @@ class ClientBase(OperationBase):
         if self.recreate:
             buffer.resident.recipe = UploadRecipe(buffer.resident, data, options, written.checksum)
         return buffer
+
+    def _upload_shared(self, array: NDArray, memory: Memory, options: Mapping[str, Any], timeout: Optional[float]) -> Optional[Buffer]:
+        """Of all of `memory`; None of what has to go another way."""
+        deadline = self.connection.deadline(timeout, transfer.allowance(array.nbytes))
+        session = self.session
+        try:
+            made = upload_shared(self.connection, session.name, (array, memory), options, deadline)
+        except Error as error:
+            self._forget(error, session)
+            raise
+        return None if made is None else Buffer(self.whole, made, session)
 
     def _upload_within_gpu(self, array: Any, field: str, options: Mapping[str, Any], timeout: Optional[float] = None,
                            dtypes: Sequence[str] = DTYPES, extents: Optional[Sequence[int]] = None) -> Optional[Buffer]:
@@ -238,10 +254,10 @@ class ClientBase(OperationBase):
             MemoryError: there is no room for an ordinary one.
         """
         extents, kind = allocated(shape, dtype)
-        nbytes = math.prod(extents) * kind.itemsize
-        memory = self.connection.c_channel.allocate(nbytes) if self.connection.shared_memory.socket and nbytes > 0 else None
-        if memory is not None:
-            return np.asarray(memory).view(kind).reshape(extents)
+        if self.connection.shared_memory.socket and math.prod(extents) > 0:
+            by_library = self.connection.c_channel.allocate(extents, kind)
+            if by_library is not None:
+                return by_library
         shared = self.connection.shared_memory.allocate(extents, kind)
         return np.empty(extents, kind) if shared is None else shared
 

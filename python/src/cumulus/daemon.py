@@ -5,16 +5,28 @@ from __future__ import annotations
 import atexit
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import time
-from typing import Optional
+from typing import Optional, Tuple
 
-from .errors import Unavailable
+from .errors import Unavailable, explain_absence
 
 START_TIMEOUT = 60.0  # seconds; a GPU's context takes some
 STOP_TIMEOUT = 3.0
+END_TIMEOUT = 0.2  # a connection breaks a little before its process has ended
+
+
+def _how(code: int) -> str:
+    """As Popen.returncode has it."""
+    if code >= 0:
+        return f"with exit code {code}"
+    try:
+        return f"by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"by signal {-code}"
 
 
 def find_daemon() -> str:
@@ -47,6 +59,7 @@ class PrivateDaemon:
         try:
             self._start(backend)
             self._wait()
+            explain_absence(self.address, self._explain)
         except BaseException:
             self.stop()
             raise
@@ -89,6 +102,17 @@ class PrivateDaemon:
         said = "\n".join(line for line in lines if " info " not in line[:32]) or "\n".join(lines)
         return said[-2000:] if said else "it wrote no log"
 
+    def _explain(self) -> Tuple[str, str]:
+        """Why nobody answers, and the cure."""
+        process, log = self._process, self._folder / "log"
+        cure = "connect() anew, which starts another"
+        if process is None:
+            return "the private cumulusd has been ended with its client", cure
+        try:
+            return f"the private cumulusd has ended, {_how(process.wait(END_TIMEOUT))}; its log, until the client is closed, is {log}", cure
+        except subprocess.TimeoutExpired:
+            return f"the private cumulusd (process {process.pid}) does not answer; its log, until the client is closed, is {log}", cure
+
     @property
     def pid(self) -> int:
         return self._process.pid if self._process else 0
@@ -96,6 +120,7 @@ class PrivateDaemon:
     def stop(self) -> None:
         """Ends the daemon and removes its folder. Does nothing the second time."""
         atexit.unregister(self.stop)
+        explain_absence(self.address, None)
         process, self._process = self._process, None
         watcher, self._watcher = self._watcher, None
         if watcher is not None:  # first: the daemon's number may be another's afterwards

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Dict, Mapping, Optional, Sequence, Tuple, Type
+from typing import Callable, Dict, Mapping, Optional, Sequence, Tuple, Type
 
 from . import wire
 
@@ -181,6 +181,24 @@ class _Details:
             self.retry_delay = sum(_duration(delay) for delay in wire.messages(value, 1))
 
 
+_absences: Dict[str, Callable[[], Tuple[str, str]]] = {}  # by address
+
+
+def explain_absence(address: str, explain: Optional[Callable[[], Tuple[str, str]]]) -> None:
+    """Errors of calls that nobody answers at this address say what `explain` answers: why, and the cure. None: no longer."""
+    if explain is None:
+        _absences.pop(address, None)
+    else:
+        _absences[address] = explain
+
+
+def _absence(address: str) -> Tuple[str, str]:
+    explain = _absences.get(address)
+    if explain is not None:
+        return explain()
+    return f"no Cumulus server answers at {address}", f"start cumulusd at {address}, or name another address"
+
+
 def from_status(code: str, message: str, trailer: bytes, address: str) -> Error:
     """The exception for a call's status; `trailer` holds its details, or nothing."""
     try:
@@ -194,8 +212,8 @@ def from_status(code: str, message: str, trailer: bytes, address: str) -> Error:
     if not cure:
         cure = _CURES.get(details.reason, "")
     if kind is Unavailable and not details.reason:
-        cure = f"start cumulusd at {address}, or name another address"
-        message = f"no Cumulus server answers at {address} ({message}); {cure}"
+        why, cure = _absence(address)
+        message = f"{why} ({message}); {cure}"
     elif kind is DeadlineExceeded and not details.reason:
         cure = "give the call a longer timeout, or connect() one for all calls"
         message = f"{address} has not answered within the call's time ({message}); {cure}"

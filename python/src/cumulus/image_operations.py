@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union, overload
 
@@ -32,6 +33,45 @@ def _policy(non_finite: str) -> "array_pb2.NonFinitePolicy":
     if non_finite not in POLICIES:
         raise wrong("non_finite", f"is {non_finite!r}", "'refuse', 'clamp' or 'keep'")
     return POLICIES[non_finite]
+
+
+Way = Tuple[str, Optional[float], str]
+"""algorithm, max_truncation_error and non_finite of a filter."""
+
+
+def _filter_request(kernels: Sequence[Optional[filters.Kernel]], boundary: Names,
+                    way: Way) -> recursive_filter_pb2.ApplyRecursiveFilterRequest:
+    """All of it but the images."""
+    request = recursive_filter_pb2.ApplyRecursiveFilterRequest()
+    for name, kernel, edge in zip("xy", kernels, pair(boundary, "boundary", (str,))):
+        if kernel is not None:
+            filters.write_axis(getattr(request, name), kernel, edge, name)
+    algorithm, error, non_finite = way
+    request.non_finite = _policy(non_finite)
+    if algorithm:
+        request.method = choose(recursive_filter_pb2.RecursiveFilterMethod, "FILTER_", algorithm, "algorithm")
+    if error is not None:
+        request.max_truncation_error = error
+    return request
+
+
+def _new_blur_request(sigma: Pair, derivative: Union[int, Tuple[int, int]], method: str, boundary: Names,
+                      way: Way) -> recursive_filter_pb2.ApplyRecursiveFilterRequest:
+    orders = pair(derivative, "derivative", (int, np.integer))
+    kernels = [filters.Gaussian(float(each), method, int(order)) if each or order else None
+               for each, order in zip(pair(sigma, "sigma", (int, float, np.integer, np.floating)), orders)]
+    return _filter_request(kernels, boundary, way)
+
+
+_kept_blur_request = functools.lru_cache(maxsize=64, typed=True)(_new_blur_request)
+
+
+def _blur_request(*arguments: Any) -> recursive_filter_pb2.ApplyRecursiveFilterRequest:
+    """To be copied: those of blurs like earlier ones, of the next frame for instance, are kept."""
+    try:
+        return _kept_blur_request(*arguments)
+    except TypeError:  # of what has no hash, such as lists
+        return _new_blur_request(*arguments)
 
 
 class ImageOperations(OperationBase):
@@ -77,10 +117,9 @@ class ImageOperations(OperationBase):
         Source: R. Deriche, "Recursively implementing the Gaussian and its derivatives", 1993; exact boundaries after D.
         Nehab and A. Maximo, "Parallel recursive filtering of infinite input extensions", 2016.
         """
-        orders = pair(derivative, "derivative", (int, np.integer))
-        kernels = [filters.Gaussian(float(each), method, int(order)) if each or order else None
-                   for each, order in zip(pair(sigma, "sigma", (int, float, np.integer, np.floating)), orders)]
-        return self._filter(image, kernels, boundary, (algorithm, max_truncation_error, non_finite), None, call)
+        request = recursive_filter_pb2.ApplyRecursiveFilterRequest()
+        request.CopyFrom(_blur_request(sigma, derivative, method, boundary, (algorithm, max_truncation_error, non_finite)))
+        return self._filter(image, request, None, call)
 
     @overload
     def bspline_prefilter(self, image: Buffer, degree: int = ..., *, boundary: Names = ..., algorithm: str = ...,
@@ -101,7 +140,7 @@ class ImageOperations(OperationBase):
         processing", 1993.
         """
         kernel = filters.BsplinePrefilter(degree)
-        return self._filter(image, [kernel, kernel], boundary, (algorithm, max_truncation_error, non_finite), None, call)
+        return self._filter(image, _filter_request([kernel, kernel], boundary, (algorithm, max_truncation_error, non_finite)), None, call)
 
     @overload
     def filter(self, image: Buffer, *, x: Optional[filters.Kernel] = ..., y: Optional[filters.Kernel] = ...,
@@ -135,22 +174,11 @@ class ImageOperations(OperationBase):
         Source: D. Nehab, A. Maximo, R. Lima and H. Hoppe, "GPU-efficient recursive filtering and summed-area tables",
         2011.
         """
-        return self._filter(image, [x, y], boundary, (algorithm, max_truncation_error, non_finite),
+        return self._filter(image, _filter_request([x, y], boundary, (algorithm, max_truncation_error, non_finite)),
                             None if accumulate is None else (accumulate, weight), call)
 
-    def _filter(self, image: Union[ImageLike, Buffer], kernels: Sequence[Optional[filters.Kernel]], boundary: Names,
-                way: Tuple[str, Optional[float], str], accumulate: Optional[Tuple[Union[AnyArray, Buffer], float]],
-                options: CallOptions) -> Union[NDArray, Buffer]:
-        request = recursive_filter_pb2.ApplyRecursiveFilterRequest()
-        for name, kernel, edge in zip("xy", kernels, pair(boundary, "boundary", (str,))):
-            if kernel is not None:
-                filters.write_axis(getattr(request, name), kernel, edge, name)
-        algorithm, error, non_finite = way
-        request.non_finite = _policy(non_finite)
-        if algorithm:
-            request.method = choose(recursive_filter_pb2.RecursiveFilterMethod, "FILTER_", algorithm, "algorithm")
-        if error is not None:
-            request.max_truncation_error = error
+    def _filter(self, image: Union[ImageLike, Buffer], request: recursive_filter_pb2.ApplyRecursiveFilterRequest,
+                accumulate: Optional[Tuple[Union[AnyArray, Buffer], float]], options: CallOptions) -> Union[NDArray, Buffer]:
         source = self._image(image, "image", FILTERED, batch=True)
         call = self.begin("ApplyRecursiveFilter", request, options).source(request.image, source, "image")
         if accumulate is not None:

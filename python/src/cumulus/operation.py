@@ -127,23 +127,27 @@ class Call:
     def run(self, resident: bool, result_bytes: int) -> "Result":
         """`result_bytes`: of all results together, at most, as far as one can know."""
         inline = not resident and result_bytes <= self._client.capabilities.max_inline_bytes
-        options = self._request.options
         self._needs_session = self._needs_session or not inline
         if inline:
-            options.output.inline_array.SetInParent()
-        elif resident:
-            if self._options.get("ttl") is not None:
-                options.output.ttl.FromNanoseconds(int(float(self._options["ttl"]) * 1e9))
-            options.output.evictable = bool(self._options.get("evictable", False))
-        options.request_id = str(self._options.get("request_id", ""))
-        if self._options.get("priority", "interactive") != "interactive":
-            options.priority = choose(array_pb2.Priority, "", str(self._options["priority"]), "priority")
+            self._request.options.output.inline_array.SetInParent()
+        if self._options:
+            self._write_options(resident)
         try:
             session, answer = self._client.recovering(self._attempt, self._options.get("timeout"))
             return Result(self._client, answer, self._rpc, session, self._recipe())
         finally:
             for buffer in self._uploaded:
                 buffer.delete()
+
+    def _write_options(self, resident: bool) -> None:
+        options = self._request.options
+        if resident:
+            if self._options.get("ttl") is not None:
+                options.output.ttl.FromNanoseconds(int(float(self._options["ttl"]) * 1e9))
+            options.output.evictable = bool(self._options.get("evictable", False))
+        options.request_id = str(self._options.get("request_id", ""))
+        if self._options.get("priority", "interactive") != "interactive":
+            options.priority = choose(array_pb2.Priority, "", str(self._options["priority"]), "priority")
 
     def _attempt(self, timeout: float) -> Tuple[Optional[Session], Any]:
         if not self._needs_session:

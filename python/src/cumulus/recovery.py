@@ -7,7 +7,8 @@ import weakref
 from typing import TYPE_CHECKING, Any, Dict, List, Optional, Tuple
 
 from .arrays import NDArray
-from .connection import BackOff, cancellation
+from .cancellation import cancellation
+from .connection import BackOff
 from .errors import DataLoss, Error, NotFound, Unavailable
 
 if TYPE_CHECKING:

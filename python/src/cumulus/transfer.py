@@ -15,7 +15,8 @@ from . import wire
 from .arrays import Described, NDArray, write_spec
 from .c_library import transfers as c_library
 from .checksums import CHUNK_BYTES, crc32c, of_chunks
-from .connection import BackOff, CallScope, Connection, Progress, error_of
+from .cancellation import CallScope
+from .connection import BackOff, Connection, Progress, error_of
 from .errors import Cancelled, DataLoss, Error, Unavailable
 from .shared_memory import transfers as shared
 from .v1 import array_pb2, transfer_pb2

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ctypes
 import time
-from typing import Optional
+from typing import Any, Callable, Mapping, NamedTuple, Optional, Tuple, TypeVar
 
-from ..arrays import NDArray
-from ..connection import CallScope, Connection
+from ..arrays import MAX_EXTENTS, NDArray, element_of
+from ..connection import Connection
 from ..errors import Error, Unavailable
 from ..shared_memory.transfers import MIN_BYTES, Terms, Written
 from ..v1 import array_pb2, transfer_pb2
-from .channel import Transfer, array_of, options_of
+from . import binding
+from .channel import Memory, array_of, options_of
+
+Moved = TypeVar("Moved")
 
 _MIN_STREAM_BYTES = (1 << 20) + 1  # what is smaller is one message, and a unary call by gRPC
 
@@ -26,13 +30,14 @@ def upload(connection: Connection, spec: transfer_pb2.WriteSpec, data: NDArray, 
     says = not spec.HasField("ttl") or ttl > 0  # what the server refuses is refused to Python's own call
     if not _is_worth_it(connection, data.size) or not shape or not says:
         return None
-    options = options_of(_left(terms), evictable=spec.evictable, ttl=ttl, request_id=spec.request_id, checksum=terms.checksum)
-    transfer = connection.c_channel.begin_upload(connection.session_and_instance(spec.session),
-                                                 array_of(spec.spec.element_type, shape, data), options, data)
-    if transfer is None or not _ends_well(connection, transfer, terms):
+    session = connection.session_and_instance(spec.session)
+    options = options_of(_left(terms.deadline), evictable=spec.evictable, ttl=ttl, request_id=spec.request_id, checksum=terms.checksum)
+    made = array_of(spec.spec.element_type, shape, data)
+    transfer = _unless_broken(connection, lambda: connection.c_channel.upload(session, made, options, data, terms.progress))
+    if transfer is None:
         return None
-    made = array_pb2.Buffer(name=transfer.buffer, spec=spec.spec, size_bytes=data.size, evictable=spec.evictable)
-    return Written(made, transfer.checksum if terms.checksum else 0)
+    buffer = array_pb2.Buffer(name=transfer.buffer, spec=spec.spec, size_bytes=data.size, evictable=spec.evictable)
+    return Written(buffer, transfer.checksum if terms.checksum else 0)
 
 
 def download(connection: Connection, name: str, destination: NDArray, terms: Terms) -> bool:
@@ -40,25 +45,52 @@ def download(connection: Connection, name: str, destination: NDArray, terms: Ter
     if not _is_worth_it(connection, destination.size):
         return False
     session = connection.session_and_instance(name.partition("/buffers/")[0])
-    transfer = connection.c_channel.begin_download(session, name, options_of(_left(terms)), destination)
-    return transfer is not None and _ends_well(connection, transfer, terms)
+    options = options_of(_left(terms.deadline))
+    return bool(_unless_broken(connection, lambda: connection.c_channel.download(session, name, options, destination, terms.progress)))
 
 
-def _left(terms: Terms) -> float:
-    return max(terms.deadline - time.monotonic(), 0.0)
+class Spec(NamedTuple):
+    """As array_pb2.ArraySpec."""
+
+    element_type: int
+    shape: Tuple[int, ...]
 
 
-def _ends_well(connection: Connection, transfer: Transfer, terms: Terms) -> bool:
-    """Waits for its end, or that of the caller's patience; afterwards nobody but the caller uses the memory. False where
-    the connection broke: the other ways begin again, and outlast a restart."""
+class Made(NamedTuple):
+    """Of a new buffer, what array_pb2.Buffer has, too."""
+
+    name: str
+    size_bytes: int
+    spec: Spec
+
+
+def upload_shared(connection: Connection, session: str, whole: Tuple[NDArray, Memory], options: Mapping[str, Any],
+                  deadline: float) -> Optional[Made]:
+    """Of an array that is all of its memory, as `memory_of` finds it, of which no byte is copied: so its way is a short one, without messages
+    that the library makes anyway. None of what has to go another way."""
+    array, memory = whole
+    element = element_of(array.dtype)
+    ttl = 0 if options["ttl"] is None else int(options["ttl"] * 1e9)
+    says = options["ttl"] is None or 0 < ttl < 1 << 63  # what is refused is refused on the other way
+    if element is None or not 0 < array.ndim <= MAX_EXTENTS or not says:
+        return None
+    described = binding.Array(element - 1, array.ndim, (ctypes.c_int64 * array.ndim)(*array.shape), memory.address, memory.nbytes)
+    terms = options_of(_left(deadline), evictable=options["evictable"], ttl=ttl, request_id=options["request_id"])
+    names = connection.session_and_instance(session)
+    transfer = _unless_broken(connection, lambda: connection.c_channel.upload(names, described, terms, array))
+    return None if transfer is None else Made(transfer.buffer, memory.nbytes, Spec(element, array.shape))
+
+
+def _left(deadline: float) -> float:
+    return max(deadline - time.monotonic(), 0.0)
+
+
+def _unless_broken(connection: Connection, move: Callable[[], Optional[Moved]]) -> Optional[Moved]:
+    """What `move` answers; None where the connection broke: the other ways begin again, and outlast a restart."""
     try:
-        with CallScope(transfer):
-            transfer.wait(terms.progress)
-        return True
+        return move()
     except Error as error:
         connection.doubt()  # the library's connection has noticed a restart, and Python's has not
         if isinstance(error, Unavailable):
-            return False
+            return None
         raise
-    finally:
-        transfer.settle()

@@ -11,7 +11,8 @@ import grpc
 
 from .. import checksums
 from ..arrays import NDArray
-from ..connection import CallScope, Connection, Progress, error_of
+from ..cancellation import CallScope
+from ..connection import Connection, Progress, error_of
 from ..errors import DataLoss
 from ..v1 import array_pb2, shared_memory_pb2, transfer_pb2
 from .memory import Ring
