@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "library/brief_wait.h"
 #include "library/connection.h"
 #include "library/shared_memory/region.h"
 
@@ -40,7 +41,7 @@ class RegionCall : public std::enable_shared_from_this<RegionCall> {
   void stop();
 
   /// Waits for the call's end; once.
-  absl::StatusOr<grpc::ByteBuffer> wait() { return answer_.get_future().get(); }
+  absl::StatusOr<grpc::ByteBuffer> wait() { return get_soon(answer_.get_future()); }
   /// After the call's end: whether the region is as before for the next call, with nothing of this one on its
   /// way, neither messages nor bytes. `status` is what wait() said.
   bool leaves_nothing(const absl::Status& status) const;
