@@ -10,8 +10,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// As long as the server waits so for a short call's kernels, and the way to it and back.
-constexpr std::chrono::microseconds kBriefly{400};
 /// Of fewer, the server and the program may need each.
 constexpr int kManyCores = 8;
 
@@ -27,8 +25,8 @@ bool has_many_cores() {
 
 }  // namespace
 
-BriefWait::BriefWait()
-    : only_one_(has_many_cores() && !somebody_looks.exchange(true)), end_(Clock::now() + kBriefly) {}
+BriefWait::BriefWait(std::chrono::microseconds limit)
+    : only_one_(has_many_cores() && !somebody_looks.exchange(true)), end_(Clock::now() + limit) {}
 
 BriefWait::~BriefWait() {
   if (only_one_) somebody_looks = false;

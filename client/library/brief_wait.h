@@ -10,7 +10,9 @@ namespace cumulus {
 /// that sleeps takes longer to wake than a short call's last steps take.
 class BriefWait {
  public:
-  BriefWait();
+  /// As long as the server waits so for a short call's kernels, and the way to it and back.
+  static constexpr std::chrono::microseconds kBriefly{400};
+  explicit BriefWait(std::chrono::microseconds limit = kBriefly);
   ~BriefWait();
   BriefWait(const BriefWait&) = delete;
   BriefWait& operator=(const BriefWait&) = delete;

@@ -10,7 +10,7 @@
 #include "cumulus/errors.h"
 #include "cumulus/v1/shared_memory.pb.h"
 #include "library/shared_memory/arrays.h"
-#include "library/shared_memory/ring_call.h"
+#include "library/shared_memory/region_call.h"
 #include "library/transfer_retry.h"
 #include "proto/checksums.h"
 
@@ -47,23 +47,26 @@ std::optional<absl::StatusOr<Uploaded>> write_shared_array(Connection& connectio
                                                            const v1::WriteSpec& spec,
                                                            std::span<const std::byte> bytes,
                                                            const UploadOptions& options, Checksum checksum) {
-  const SharedArrays::Hold region = connection.shared_memory().arrays()->take(bytes);
+  SharedArrays& arrays = *connection.shared_memory().arrays();
+  const SharedArrays::Hold region = arrays.take(bytes);
   if (region == nullptr) return std::nullopt;
   v1::WriteSharedRequest request;
   *request.mutable_spec() = spec;
-  request.set_region(region->id());
-  CallOptions call = options.call;
-  call.timeout = connection.deadline(options.call, transfer_allowance(bytes.size())) - absl::Now();
+  CallOptions terms = options.call;
+  terms.timeout = connection.deadline(options.call, transfer_allowance(bytes.size())) - absl::Now();
+  const auto call = std::make_shared<RegionCall>(connection, *region);
+  call->expect_copy(bytes.size());
+  call->start(std::move(request), terms, context);
   Uploaded uploaded;
-  absl::StatusOr<v1::Buffer> buffer =
-      connection.call_and_wait<v1::Buffer>("/cumulus.v1.SharedMemory/WriteShared", request, call, context);
-  if (!buffer.ok()) {
-    if (belongs_to_streams(buffer.status())) return std::nullopt;
-    return buffer.status();
+  if (checksum == Checksum::kWanted) uploaded.checksum = checksum_of(bytes);  // while the server copies
+  absl::StatusOr<grpc::ByteBuffer> answer = call->wait();
+  if (call->was_given_up()) arrays.retire(bytes.data());
+  if (!answer.ok()) {
+    if (call->goes_another_way(answer.status()) && !call->was_given_up()) return std::nullopt;
+    return answer.status();
   }
   if (region->becomes_the_servers()) region->hang_up();
-  uploaded.buffer = *std::move(buffer);
-  if (checksum == Checksum::kWanted) uploaded.checksum = checksum_of(bytes);
+  if (absl::Status parsed = wire::parse(*answer, uploaded.buffer); !parsed.ok()) return parsed;
   if (options.progress) {
     const auto total = static_cast<std::int64_t>(bytes.size());
     options.progress(total, total);

@@ -2,11 +2,13 @@
 
 #include <absl/status/statusor.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "proto/shared_memory.h"
 
@@ -50,7 +52,11 @@ class SharedRegion {
   void hang_up() const;
 
   /// False where the connection is gone.
-  bool send(const SharedMemoryMessage& message) const;
+  bool send(const SharedMemoryMessage& message, std::string_view text = {}) const;
+  /// Whether the server takes CALL, once it knows whose the region is.
+  bool takes_calls() const { return takes_calls_ && known_; }
+  /// A call of gRPC's that names the region has ended well.
+  void note_known() const { known_ = true; }
   /// Nothing has come that nobody has taken, and the connection is there.
   bool quiet() const;
 
@@ -62,6 +68,8 @@ class SharedRegion {
   const int socket_;
   int file_ = -1;
   bool becomes_the_servers_ = false;
+  bool takes_calls_ = false;
+  mutable std::atomic<bool> known_ = false;
   std::string id_;
   std::size_t bytes_ = 0;
   std::span<std::byte> memory_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "cumulus/v1/shared_memory.pb.h"
@@ -150,16 +151,14 @@ std::optional<absl::StatusOr<Uploaded>> write_through_ring(Connection& connectio
   SlotFiller filler(*call, bytes, checksum);
   v1::WriteSharedRequest request;
   *request.mutable_spec() = spec;
-  request.set_region(call->region().id());
-  call->start("/cumulus.v1.SharedMemory/WriteShared", wire::serialize(request),
-              options_for(connection, options.call, bytes.size()), context);
+  call->start(std::move(request), options_for(connection, options.call, bytes.size()), context);
   const absl::Status filled = parts.run(TransferParts::EndsWith::kAllParts,
                                         [&](std::size_t index) { return filler.fill(parts, index); });
   if (filled.ok()) filler.take_back_slots();
   absl::StatusOr<grpc::ByteBuffer> answer = call->finish();
   if (is_own_failure(filled)) return filled;
   if (!answer.ok()) {
-    if (belongs_to_streams(answer.status())) return std::nullopt;
+    if (call->goes_another_way(answer.status())) return std::nullopt;
     return answer.status();
   }
   threads.note(static_cast<int>(parts.count()), bytes.size(), absl::Now() - start);
@@ -183,15 +182,13 @@ std::optional<absl::Status> read_through_ring(Connection& connection, const Call
   SlotEmptier emptier(*call, destination);
   v1::ReadSharedRequest request;
   request.set_name(name);
-  request.set_region(call->region().id());
-  call->start("/cumulus.v1.SharedMemory/ReadShared", wire::serialize(request),
-              options_for(connection, options.call, destination.size()), context);
+  call->start(std::move(request), options_for(connection, options.call, destination.size()), context);
   const absl::Status emptied = parts.run(TransferParts::EndsWith::kAllParts,
                                          [&](std::size_t index) { return emptier.empty(parts, index); });
   const absl::Status status = call->finish().status();
   if (is_own_failure(emptied)) return emptied;
   if (!status.ok()) {
-    if (belongs_to_streams(status)) return std::nullopt;
+    if (call->goes_another_way(status)) return std::nullopt;
     return status;
   }
   if (!emptier.complete()) return absl::DataLossError("download: the server sent fewer bytes than there are");
