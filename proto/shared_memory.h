@@ -37,10 +37,12 @@ inline constexpr std::size_t kMaxSharedMemoryText = 512;
 /// What may follow a CALL or an ANSWER.
 inline constexpr std::size_t kMaxSharedMemoryCall = 4096;
 
-/// Bits of a REGION's offset: an upload takes the region itself; CALL may come. The second is also that of the
-/// client's first message, of one that sends CALL.
+/// Bits of a REGION's offset: an upload takes the region itself; CALL may come. The second is also that of
+/// the client's first message, of one that sends CALL.
 inline constexpr std::uint64_t kRegionIsTaken = 1;
 inline constexpr std::uint64_t kRegionTakesCalls = 2;
+/// The third of a REGION's: whose it is, is known.
+inline constexpr std::uint64_t kRegionIsKnown = 4;
 
 /// Of a CALL, in its slot.
 enum class SharedMemoryCall : std::uint32_t { kWrite = 0, kRead = 1 };

@@ -33,10 +33,9 @@ absl::StatusOr<Array> allocate_shared_array(SharedMemory& memory, ElementType ty
   std::size_t bytes = 0;
   const bool possible =
       !__builtin_mul_overflow(static_cast<std::size_t>(*count), element_bytes(type), &bytes) && bytes > 0;
-  const std::string socket = memory.socket();
-  if (!possible || socket.empty()) return Array::allocate(type, std::move(shape));
+  if (!possible) return Array::allocate(type, std::move(shape));
   absl::StatusOr<std::unique_ptr<SharedRegion>> region =
-      SharedRegion::open(socket, {.kind = SharedMemoryMessage::kArray, .bytes = bytes});
+      memory.open({.kind = SharedMemoryMessage::kArray, .bytes = bytes});
   if (!region.ok() || (*region)->memory().size() < bytes) return Array::allocate(type, std::move(shape));
   const std::span<std::byte> array = memory.arrays()->add(*std::move(region), bytes);
   return Array::adopt(type, std::move(shape), array,

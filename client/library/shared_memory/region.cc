@@ -59,7 +59,8 @@ int descriptor_of(msghdr& message) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SharedRegion>> SharedRegion::open(const std::string& address,
-                                                                 const SharedMemoryMessage& want) {
+                                                                 const SharedMemoryMessage& want,
+                                                                 const std::string& like) {
   const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   if (socket < 0) return system_failure("socket");
   std::unique_ptr<SharedRegion> region(new SharedRegion(socket));
@@ -69,7 +70,7 @@ absl::StatusOr<std::unique_ptr<SharedRegion>> SharedRegion::open(const std::stri
   if (absl::Status connected = connect_to(socket, address); !connected.ok()) return connected;
   SharedMemoryMessage first = want;
   if (want.kind != SharedMemoryMessage::kDevice) first.offset = kRegionTakesCalls;
-  if (!region->send(first)) return system_failure("asking for it");
+  if (!region->send(first, like)) return system_failure("asking for it");
   if (absl::Status answered = region->take_answer(); !answered.ok()) return answered;
   if (want.kind == SharedMemoryMessage::kDevice) return region;
   if (absl::Status mapped = region->map(); !mapped.ok()) return mapped;
@@ -100,9 +101,10 @@ absl::Status SharedRegion::take_answer() {
   if (head.kind == SharedMemoryMessage::kRefused)
     return absl::FailedPreconditionError(absl::StrCat("no shared memory: ", std::string(rest)));
   if (head.kind != SharedMemoryMessage::kRegion || file_ < 0) return no_region(rest);
-  id_ = rest;
+  id_ = std::make_shared<const std::string>(rest);
   becomes_the_servers_ = (head.offset & kRegionIsTaken) != 0;
   takes_calls_ = (head.offset & kRegionTakesCalls) != 0;
+  known_ = (head.offset & kRegionIsKnown) != 0;
   bytes_ = head.bytes;
   return absl::OkStatus();
 }

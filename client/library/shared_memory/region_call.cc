@@ -136,7 +136,8 @@ bool RegionCall::receive(SharedMemoryMessage& message, bool& nothing) {
   const ssize_t size = ::recv(region_.socket(), said.data(), said.size(), MSG_DONTWAIT);
   nothing = size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
   if (size < static_cast<ssize_t>(sizeof(message))) {
-    if (over_region_ && !nothing) end(absl::UnavailableError("the server closed the shared memory's connection"));
+    if (over_region_ && !nothing)
+      end(absl::UnavailableError("the server closed the shared memory's connection"));
     return false;
   }
   std::memcpy(&message, said.data(), sizeof(message));
@@ -171,7 +172,7 @@ void RegionCall::give_up(const absl::Status& why) {
 
 void RegionCall::end(absl::StatusOr<grpc::ByteBuffer> answer) {
   if (answered_.exchange(true)) return;
-  if (answer.ok()) region_.note_known();
+  if (answer.ok() && region_.note_known()) connection_.shared_memory().note_known(region_.shared_id());
   answer_.set_value(std::move(answer));
   stop();
 }

@@ -55,8 +55,8 @@ class RegionCall : public std::enable_shared_from_this<RegionCall> {
   bool leaves_nothing(const absl::Status& status) const;
   /// Likewise: the call ended here, and its answer may come to the region's connection yet.
   bool was_given_up() const { return given_up_; }
-  /// Likewise: whether its transfer is to go another way instead: the region was the reason, or the server is gone
-  /// and may come back without it, or has no room, for which other ways wait.
+  /// Likewise: whether its transfer is to go another way instead: the region was the reason, or the server is
+  /// gone and may come back without it, or has no room, for which other ways wait.
   bool goes_another_way(const absl::Status& status) const;
 
  protected:

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <absl/status/statusor.h>
+
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -34,6 +36,11 @@ class SharedMemory {
   void set_socket(const std::string& address);
   std::string socket() const;
 
+  /// As SharedRegion::open, like a region that the server knows.
+  absl::StatusOr<std::unique_ptr<SharedRegion>> open(const SharedMemoryMessage& want);
+  /// The server knows whose the region of that id is, while there is one.
+  void note_known(const std::shared_ptr<const std::string>& id);
+
   /// A ring that no other transfer uses; null where there is none, and a transfer goes over streams.
   std::unique_ptr<Ring> take_ring();
   void give_back(std::unique_ptr<Ring> ring);
@@ -56,6 +63,7 @@ class SharedMemory {
   ConnectionCount download_threads_;
   mutable std::mutex mutex_;  // of what follows
   std::string socket_;
+  std::vector<std::weak_ptr<const std::string>> known_;  // regions' ids
   std::vector<std::unique_ptr<Ring>> free_;
   std::size_t taken_ = 0;
 };

@@ -32,6 +32,12 @@ struct Said {
   std::size_t text_bytes = 0;
 };
 
+/// What may have a text.
+constexpr bool has_text(std::uint32_t kind) {
+  return kind == SharedMemoryMessage::kCall || kind == SharedMemoryMessage::kRing ||
+         kind == SharedMemoryMessage::kArray;
+}
+
 /// False where there is none any more. A message of another size is one that says nothing right: kind 0.
 bool receive(int socket, Said& said) {
   std::array<iovec, 2> parts{iovec{&said.message, sizeof(said.message)},
@@ -46,8 +52,8 @@ bool receive(int socket, Said& said) {
   if (size <= 0) return false;
   const auto bytes = static_cast<std::size_t>(size);
   said.text_bytes = bytes - std::min(bytes, sizeof(said.message));
-  const bool may_have_text = said.message.kind == SharedMemoryMessage::kCall;
-  if (bytes < sizeof(said.message) || said.text_bytes > (may_have_text ? said.text.size() : 0)) {
+  if (bytes < sizeof(said.message) ||
+      said.text_bytes > (has_text(said.message.kind) ? said.text.size() : 0)) {
     said.message = {};
     said.text_bytes = 0;
   }
@@ -72,6 +78,7 @@ std::string SharedLink::open(RegionShares& shares, SpareRing& spare, Runtime& ru
   if (!receive(socket_.number(), said)) return {};
   const SharedMemoryMessage& message = said.message;
   sends_calls_ = message.kind != SharedMemoryMessage::kDevice && (message.offset & kRegionTakesCalls) != 0;
+  like_ = std::string(said.text.data(), said.text_bytes);
   limit_wait(socket_.number(), 0);
   absl::StatusOr<std::shared_ptr<SharedRegion>> region = make_region(message, shares, spare, runtime);
   if (!region.ok()) {
@@ -136,7 +143,8 @@ void SharedLink::refuse(std::string_view why) {
 bool SharedLink::send_region(const SharedRegion& region) {
   SharedMemoryMessage head{.kind = SharedMemoryMessage::kRegion,
                            .offset = (region.freezes() ? kRegionIsTaken : 0) |
-                                     (sends_calls_ ? kRegionTakesCalls : 0),
+                                     (sends_calls_ ? kRegionTakesCalls : 0) |
+                                     (owner().has_value() ? kRegionIsKnown : 0),
                            .bytes = region.bytes()};
   if (region.kind() == SharedRegion::Kind::kRing) head.slot = kSharedSlots;
   std::string id = region.id();
@@ -207,11 +215,7 @@ absl::Status SharedLink::take_messages(RegionCalls& calls) {
 
 absl::Status SharedLink::take_call(RegionCalls& calls, const SharedMemoryMessage& message,
                                    std::string_view request) {
-  std::optional<Principal> owner;
-  {
-    const std::lock_guard lock(mutex_);
-    owner = owner_;
-  }
+  const std::optional<Principal> owner = this->owner();
   if (!sends_calls_ || !owner.has_value()) {
     return bad_request("UNEXPECTED_DOORBELL",
                        "a CALL came, of which the first message did not tell, or before a call of gRPC's had "
@@ -236,6 +240,11 @@ absl::Status SharedLink::bind(const Principal& caller) {
   if (!owner_) owner_ = caller;
   if (region_ != nullptr && may_use(*owner_, caller)) return absl::OkStatus();
   return not_found("REGION_NOT_FOUND", "there is no shared region of this id: ask for a new one");
+}
+
+std::optional<Principal> SharedLink::owner() const {
+  const std::lock_guard lock(mutex_);
+  return owner_;
 }
 
 absl::Status SharedLink::attach(std::shared_ptr<RingUser> user) {

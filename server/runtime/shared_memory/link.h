@@ -55,6 +55,10 @@ class SharedLink : public std::enable_shared_from_this<SharedLink> {
 
   /// NOT_FOUND where the region is another caller's; the first that asks has it.
   absl::Status bind(const Principal& caller);
+  /// Who that is; empty where nobody has asked.
+  std::optional<Principal> owner() const;
+  /// The id of a region that the client says is of the same caller; before serve().
+  const std::string& like() const { return like_; }
   /// FAILED_PRECONDITION where a transfer uses the ring.
   absl::Status attach(std::shared_ptr<RingUser> user);
   /// `reusable`: the client has all slots. Else the ring cannot be used any more.
@@ -77,6 +81,7 @@ class SharedLink : public std::enable_shared_from_this<SharedLink> {
   const Descriptor socket_;
   RegionShares::Share share_;  // until there is a region
   bool sends_calls_ = false;   // the client, as it said first of all
+  std::string like_;           // likewise: the id of a region whose caller this one's is
   mutable std::mutex mutex_;   // of what follows
   std::shared_ptr<SharedRegion> region_;
   std::optional<Principal> owner_;

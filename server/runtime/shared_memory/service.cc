@@ -105,9 +105,8 @@ absl::StatusOr<Request> read_request(std::string_view text) {
   Request request;
   if (request.ParseFromArray(text.data(), static_cast<int>(text.size())) && request.region().empty())
     return request;
-  return bad_request("UNEXPECTED_DOORBELL",
-                     concat("the ", text.size(), " bytes after a CALL are no ", Request::descriptor()->name(),
-                            " without a region"));
+  return bad_request("UNEXPECTED_DOORBELL", concat("the ", text.size(), " bytes after a CALL are no ",
+                                                   Request::descriptor()->name(), " without a region"));
 }
 
 }  // namespace
@@ -125,8 +124,8 @@ SharedMemoryService::~SharedMemoryService() {
 absl::Status SharedMemoryService::begin(const std::shared_ptr<SharedLink>& link, const Principal& caller,
                                         const SharedMemoryMessage& message, std::string_view request) {
   if (!is_known_by_the_socket(caller)) {
-    return bad_request("UNEXPECTED_DOORBELL",
-                       concat("a CALL came by ", caller.name, ", who shows a token or a certificate; call by gRPC"));
+    return bad_request("UNEXPECTED_DOORBELL", concat("a CALL came by ", caller.name,
+                                                     ", who shows a token or a certificate; call by gRPC"));
   }
   const absl::Duration timeout =
       absl::Nanoseconds(static_cast<std::int64_t>(std::min<std::uint64_t>(message.offset, INT64_MAX)));
@@ -149,8 +148,9 @@ absl::Status SharedMemoryService::begin(const std::shared_ptr<SharedLink>& link,
   }
   const auto wanted = read_request<v1::ReadSharedRequest>(request);
   if (!wanted.ok()) return wanted.status();
-  const auto download = make_download(kind_of(*link), runtime_, link,
-                                      transfers_.options(kReadShared, timeout, caller), answer_over(link, nullptr));
+  const auto download =
+      make_download(kind_of(*link), runtime_, link, transfers_.options(kReadShared, timeout, caller),
+                    answer_over(link, nullptr));
   transfers_.watch().add(download);
   download->begin(*wanted);
   return absl::OkStatus();

@@ -10,10 +10,7 @@ namespace cumulus::server {
 
 SharedTransfer::SharedTransfer(Runtime& runtime, std::shared_ptr<SharedLink> link, Options options,
                                Answer answer)
-    : Transfer(std::move(options)),
-      runtime_(runtime),
-      link_(std::move(link)),
-      answer_(std::move(answer)) {}
+    : Transfer(std::move(options)), runtime_(runtime), link_(std::move(link)), answer_(std::move(answer)) {}
 
 void SharedTransfer::run(const std::function<absl::Status()>& start) {
   absl::Status status = take_share();

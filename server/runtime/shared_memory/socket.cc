@@ -238,6 +238,10 @@ void SharedMemorySocket::serve(Worker& worker) {
     {
       const std::lock_guard lock(mutex_);
       links_[id] = worker.link;
+      // Who knows the id, which nobody can guess, is who made that region.
+      const auto like = links_.find(worker.link->like());
+      const std::optional<Principal> owner = like == links_.end() ? std::nullopt : like->second->owner();
+      if (owner.has_value()) (void)worker.link->bind(*owner);
     }
     worker.link->serve(*this);
   }
