@@ -21,6 +21,9 @@ struct SharedMemoryMessage {
     kFilled = 6,
     kFree = 7,
     kDevice = 8,
+    kCall = 9,
+    kAnswer = 10,
+    kCancel = 11,
   };
   std::uint32_t kind = 0;
   std::uint32_t slot = 0;
@@ -31,6 +34,18 @@ static_assert(sizeof(SharedMemoryMessage) == 24);
 
 /// What may follow a message: a region's id, or why there is none.
 inline constexpr std::size_t kMaxSharedMemoryText = 512;
+/// What may follow a CALL or an ANSWER.
+inline constexpr std::size_t kMaxSharedMemoryCall = 4096;
+
+/// Bits of a REGION's offset: an upload takes the region itself; CALL may come. The second is also that of
+/// the client's first message, of one that sends CALL.
+inline constexpr std::uint64_t kRegionIsTaken = 1;
+inline constexpr std::uint64_t kRegionTakesCalls = 2;
+/// The third of a REGION's: whose it is, is known.
+inline constexpr std::uint64_t kRegionIsKnown = 4;
+
+/// Of a CALL, in its slot.
+enum class SharedMemoryCall : std::uint32_t { kWrite = 0, kRead = 1 };
 
 /// As Capabilities.max_chunk_bytes, so that pieces are those of streams.
 inline constexpr std::size_t kSharedSlotBytes = std::size_t{1} << 20;

@@ -9,9 +9,9 @@
 namespace cumulus::bench {
 namespace {
 
-server::Runtime open_runtime(const std::string& backend) {
+server::Runtime open_runtime(const std::string& backend, const std::string& listen) {
   server::Configuration settings = server::default_configuration();
-  settings.listen = {"127.0.0.1:0"};
+  settings.listen = {listen};
   settings.devices.backend = backend == "cpu"    ? server::Backend::kCpu
                              : backend == "cuda" ? server::Backend::kCuda
                                                  : server::Backend::kAuto;
@@ -29,8 +29,8 @@ void add_backend_option(CLI::App& app, std::string& backend) {
 }
 
 LocalServer::LocalServer(const std::string& backend,
-                         const std::shared_ptr<server::Certificates>& certificates)
-    : runtime_(open_runtime(backend)),
+                         const std::shared_ptr<server::Certificates>& certificates, const std::string& listen)
+    : runtime_(open_runtime(backend, listen)),
       sessions_(runtime_),
       transfer_(runtime_),
       socket_(value_or_throw(server::SharedMemorySocket::start(runtime_), "shared memory")),

@@ -17,12 +17,14 @@ namespace cumulus::bench {
 /// --backend, of a program that has a LocalServer.
 void add_backend_option(CLI::App& app, std::string& backend);
 
-/// A server without operations, in this process and reached over loopback TCP.
+/// A server without operations, in this process.
 class LocalServer {
  public:
-  /// `backend`: cpu, cuda, or auto. With TLS where there are certificates. Throws std::runtime_error.
+  /// `backend`: cpu, cuda, or auto. With TLS where there are certificates. By default it is reached over
+  /// loopback TCP. Throws std::runtime_error.
   explicit LocalServer(const std::string& backend,
-                       const std::shared_ptr<server::Certificates>& certificates = nullptr);
+                       const std::shared_ptr<server::Certificates>& certificates = nullptr,
+                       const std::string& listen = "127.0.0.1:0");
   ~LocalServer();
   LocalServer(const LocalServer&) = delete;
   LocalServer& operator=(const LocalServer&) = delete;

@@ -190,8 +190,8 @@ void report(const TransferArguments& arguments, const std::vector<Subject>& subj
   write_rows(arguments, json_field("device", device), rows);
 }
 
-int measure(const TransferArguments& arguments, const std::string& backend) {
-  const LocalServer server(backend);
+int measure(const TransferArguments& arguments, const std::string& backend, const std::string& listen) {
+  const LocalServer server(backend, nullptr, listen);
   const std::vector<std::uint8_t> sent = random_bytes(arguments.bytes());
   std::vector<std::byte> received(sent.size());
   DeviceCopies copies(server.device(), sent);
@@ -239,7 +239,10 @@ int main(int argc, char** argv) {
                "cumulus_shared_memory_bench"};
   std::string backend = "auto";
   cumulus::bench::add_backend_option(app, backend);
+  std::string listen = "127.0.0.1:0";
+  app.add_option("--listen", listen, "Where the server is reached: 127.0.0.1:0, or unix:PATH")
+      ->capture_default_str();
   cumulus::bench::TransferArguments arguments;
   return cumulus::bench::run_program(app, argc, argv, arguments,
-                                     [&] { return cumulus::bench::measure(arguments, backend); });
+                                     [&] { return cumulus::bench::measure(arguments, backend, listen); });
 }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "cumulus/v1/server.pb.h"
+#include "library/brief_wait.h"
 #include "library/cancellation.h"
 #include "library/credentials.h"
 #include "library/outage.h"
@@ -235,7 +236,7 @@ absl::StatusOr<grpc::ByteBuffer> Connection::call_and_wait(std::string method,
   const auto answer = std::make_shared<std::promise<absl::StatusOr<grpc::ByteBuffer>>>();
   call(std::move(method), request, options, context,
        [answer](absl::StatusOr<grpc::ByteBuffer> response) { answer->set_value(std::move(response)); });
-  return answer->get_future().get();
+  return get_soon(answer->get_future());
 }
 
 absl::Time Connection::deadline(const CallOptions& options, absl::Duration allowance) const {

@@ -78,6 +78,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   }
 
   bool encrypted() const { return encrypted_; }
+  /// With its calls it shows neither a token nor a certificate.
+  bool shows_nothing() const { return authorization_.empty() && !encrypted_; }
   absl::Duration max_outage() const { return options_.max_outage; }
 
   /// Each lane has a connection to the server of its own, which is made when it is first asked for; lane 0 is

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "cumulus/v1/transfer.pb.h"
+#include "library/brief_wait.h"
 #include "library/buffer_state.h"
 #include "library/run_operation.h"
 #include "library/shared_memory/array_upload.h"
@@ -203,7 +204,7 @@ std::future<absl::StatusOr<Array>> Session::download_async(const Buffer& buffer,
 }
 
 absl::StatusOr<Result> Session::run(const Operation& operation, const RunOptions& options) const {
-  return run_async(operation, options).get();
+  return get_soon(run_async(operation, options));
 }
 
 std::future<absl::StatusOr<Result>> Session::run_async(const Operation& operation,

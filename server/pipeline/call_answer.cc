@@ -6,6 +6,7 @@
 
 #include "server/pipeline/call.h"
 #include "server/pipeline/errors.h"
+#include "server/runtime/logging.h"
 #include "server/runtime/wire.h"
 
 namespace cumulus::server {
@@ -59,6 +60,7 @@ void OperationCall::fill_timings(const Lane& lane, absl::Time delivery_start) {
 
 void OperationCall::answer(const absl::Status& outcome) {
   if (answered_.exchange(true)) return;
+  const std::shared_ptr<OperationCall> self = shared_from_this();  // who is answered may let go of the call
   absl::Status status = context_.deadline.named(outcome);
   // What the server stopped was not cancelled by the client.
   if (absl::IsCancelled(outcome) && !cancelled_ && stopped())
@@ -68,20 +70,22 @@ void OperationCall::answer(const absl::Status& outcome) {
   admission_ = {};
   session_.end();
   if (!status.ok()) response_.Clear();
-  runtime_.telemetry.finished({.method = std::string(run_->name()),
-                               .request_id = options_.request_id(),
-                               .client = context_.client,
-                               .principal = context_.principal.name,
-                               .bytes = footprint_bytes_,
-                               .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
-                               .queue_seconds = absl::ToDoubleSeconds(queue_wait_),
-                               .input_seconds = absl::ToDoubleSeconds(input_time_ + upload_time_),
-                               .compute_seconds = compute_seconds_,
-                               .output_seconds = absl::ToDoubleSeconds(output_time_),
-                               .status = status,
-                               .trace = context_.trace,
-                               .ran = succeeded_});
+  const CallRecord record{.method = std::string(run_->name()),
+                          .request_id = options_.request_id(),
+                          .client = context_.client,
+                          .principal = context_.principal.name,
+                          .bytes = footprint_bytes_,
+                          .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
+                          .queue_seconds = absl::ToDoubleSeconds(queue_wait_),
+                          .input_seconds = absl::ToDoubleSeconds(input_time_ + upload_time_),
+                          .compute_seconds = compute_seconds_,
+                          .output_seconds = absl::ToDoubleSeconds(output_time_),
+                          .status = status,
+                          .trace = context_.trace,
+                          .ran = succeeded_};
+  runtime_.telemetry.count(record);
   respond_(to_grpc(status.ok() ? status : with_context(status, run_->name())));
+  log_call(record);
 }
 
 }  // namespace cumulus::server

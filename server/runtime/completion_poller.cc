@@ -18,9 +18,9 @@ using Clock = std::chrono::steady_clock;
 // Most calls' kernels end within this time of their launch. A sleeping core takes longer to wake than they to
 // end.
 constexpr std::chrono::microseconds kSpin{300};
-// Work that outlasts kSpin is looked at after pauses, which grow with what it has taken: the longer that is,
-// the less it matters how late its end is noticed, and pauses of 5 us leave next to nothing of a core to
-// others.
+// Work that outlasts kSpin is looked at after pauses, unless its end is near. They grow with what it has
+// taken: the longer that is, the less it matters how late its end is noticed, and pauses of 5 us leave next
+// to nothing of a core to others.
 constexpr std::chrono::microseconds kMinPause{5};
 constexpr std::chrono::microseconds kMaxPause{20};
 constexpr int kPausesOfWork = 200;
@@ -52,14 +52,15 @@ CompletionPoller::~CompletionPoller() {
   thread_.join();
 }
 
-void CompletionPoller::watch(CUstream_st* stream, Done done) {
+void CompletionPoller::watch(CUstream_st* stream, absl::Duration expected, Done done) {
+  const ExpectedEnd end(Clock::now(), expected);
   {
     const std::lock_guard lock(mutex_);
     if (spare_events_.empty()) spare_events_.emplace_back();
     CudaEvent event = std::move(spare_events_.back());
     spare_events_.pop_back();
     event.record(stream);
-    incoming_.push_back({std::move(event), std::move(done)});
+    incoming_.push_back({std::move(event), std::move(done), end});
   }
   arrived_.notify_one();
 }
@@ -79,8 +80,12 @@ void CompletionPoller::run() {
     }
     const std::size_t before = watched.size();
     collect(watched);
-    const Clock::duration waited = Clock::now() - last_news;
-    if (watched.size() == before && waited > kSpin) std::this_thread::sleep_for(pause_after(waited));
+    const Clock::time_point now = Clock::now();
+    const bool any_near = std::any_of(watched.begin(), watched.end(),
+                                      [now](const Watched& each) { return each.end.is_near(now); });
+    const Clock::duration waited = now - last_news;
+    if (watched.size() == before && waited > kSpin && !any_near)
+      std::this_thread::sleep_for(pause_after(waited));
   }
 }
 

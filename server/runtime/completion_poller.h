@@ -1,5 +1,7 @@
 #pragma once
 
+#include <absl/time/time.h>
+
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -8,6 +10,7 @@
 
 #include "kernels/core/cuda_executor.h"
 #include "server/runtime/device.h"
+#include "server/runtime/expected_end.h"
 
 namespace cumulus::server {
 
@@ -20,13 +23,15 @@ class CompletionPoller {
   CompletionPoller(const CompletionPoller&) = delete;
   CompletionPoller& operator=(const CompletionPoller&) = delete;
 
-  /// Calls `done` on the poller's thread once `stream` has reached this point.
-  void watch(CUstream_st* stream, Done done);
+  /// Calls `done` on the poller's thread once `stream` has reached this point, which is `expected` to take so
+  /// long; infinite where nobody knows.
+  void watch(CUstream_st* stream, absl::Duration expected, Done done);
 
  private:
   struct Watched {
     CudaEvent event;
     Done done;
+    ExpectedEnd end;
   };
 
   void run();

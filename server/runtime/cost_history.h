@@ -1,10 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace cumulus::server {
 
@@ -24,10 +27,22 @@ class CostHistory {
   /// A call for which the closed form predicted `predicted` seconds has taken `measured`.
   void record(std::string_view operation, double predicted, double measured);
   Record of(std::string_view operation) const;
+  /// What the last call of exactly that prediction took, in seconds: the same call comes again and again.
+  /// Empty where that is too long ago to be known.
+  std::optional<double> last_of(std::string_view operation, double predicted) const;
 
  private:
+  struct Call {
+    double predicted = 0;
+    double measured = 0;
+  };
+  struct Kept : Record {
+    std::vector<Call> latest;  // of different predictions, the newest first
+  };
+  static constexpr std::size_t kLatest = 16;
+
   mutable std::mutex mutex_;
-  std::map<std::string, Record, std::less<>> records_;
+  std::map<std::string, Kept, std::less<>> records_;
 };
 
 }  // namespace cumulus::server

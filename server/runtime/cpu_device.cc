@@ -79,7 +79,7 @@ class CpuDevice final : public Device {
     done(absl::OkStatus());
   }
 
-  void when_done(Lane& /*lane*/, Done done) override { done(absl::OkStatus()); }
+  void when_done(Lane& /*lane*/, absl::Duration /*expected*/, Done done) override { done(absl::OkStatus()); }
 };
 
 }  // namespace

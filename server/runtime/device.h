@@ -2,6 +2,7 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <absl/time/time.h>
 
 #include <algorithm>
 #include <atomic>
@@ -142,8 +143,9 @@ class Device {
   virtual std::size_t lanes_of_a_flow() const = 0;
   /// Cores that a call's kernels run on; 1 where they run on a GPU.
   virtual int cores() const { return 1; }
-  /// Calls `done` once all that has been put on the lane's executor is done.
-  virtual void when_done(Lane& lane, Done done) = 0;
+  /// Calls `done` once all that has been put on the lane's executor is done, which is `expected` to take so
+  /// long from now on; infinite where nobody knows.
+  virtual void when_done(Lane& lane, absl::Duration expected, Done done) = 0;
   /// Waits on this thread, for the time of a short call at most, until all that has been put on the lane's
   /// executor is done, which spares waking another thread: how it ended, or nothing where it goes on. A CPU
   /// has done all when it has been put there.

@@ -363,7 +363,7 @@ void DeviceQueue::yield(Run& run) {
 }
 
 void DeviceQueue::watch(const std::list<Run>::iterator& run, Lane& lane) {
-  device_.when_done(lane, [this, run, &lane](const absl::Status& status) {
+  device_.when_done(lane, expected_rest(*run), [this, run, &lane](const absl::Status& status) {
     if (!run->job->finish(lane, status)) return watch(run, lane);
     end_run(run, lane);
   });

@@ -160,6 +160,8 @@ class DeviceQueue {
   /// Waits here for the end of a short run; false where it goes on.
   bool ends_briefly(const std::list<Run>::iterator& run, Lane& lane);
   void watch(const std::list<Run>::iterator& run, Lane& lane);
+  /// How long it is from now on until the run has taken what the same call took the last time.
+  absl::Duration expected_rest(const Run& run) const;
   void end_run(const std::list<Run>::iterator& run, Lane& lane);
   void forget_shortages();
   /// Wakes a thread where a job can start and none that is awake would; it wakes the next where another can.

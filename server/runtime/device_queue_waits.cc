@@ -34,6 +34,12 @@ double DeviceQueue::seconds_left(const Run& run, absl::Time now) {
   return std::max(run.cost - ran, 0.0) + (ran > run.cost ? ran / 2 : 0.0);
 }
 
+absl::Duration DeviceQueue::expected_rest(const Run& run) const {
+  const std::optional<double> last = history_.last_of(run.job->operation(), run.job->cost_seconds());
+  if (!last.has_value()) return absl::InfiniteDuration();
+  return absl::Seconds(*last) - run.ran(absl::Now());
+}
+
 double DeviceQueue::wait_seconds(const Job& job) const {
   const absl::Time now = absl::Now();
   const double weight = weight_of(job);

@@ -63,7 +63,7 @@ class Copier {
       const std::lock_guard lock(mutex_);
       executor_.bind_thread();
       copy(executor_);
-      poller.watch(executor_.stream(), done);
+      poller.watch(executor_.stream(), absl::InfiniteDuration(), done);
     } catch (const CudaError& error) {
       done(device.fault(error));
     }
@@ -138,8 +138,8 @@ class GpuDevice final : public Device {
     });
   }
 
-  void when_done(Lane& lane, Done done) override {
-    poller_.watch(static_cast<GpuLane&>(lane).stream(), std::move(done));
+  void when_done(Lane& lane, absl::Duration expected, Done done) override {
+    poller_.watch(static_cast<GpuLane&>(lane).stream(), expected, std::move(done));
   }
 
   std::optional<absl::Status> wait_briefly(Lane& lane) override {

@@ -1,4 +1,5 @@
-// The ends of short runs are waited for by the threads that began them, as far as the device says.
+// The ends of short runs are waited for by the threads that began them, as far as the device says; those of
+// long ones are expected when they came the last time.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "server/runtime/device_queue.h"
+#include "server/runtime/expected_end.h"
 #include "tests/support/blocking_job.h"
 
 namespace cumulus::server {
@@ -40,7 +42,8 @@ class SlowlyEndingDevice final : public Device {
   HostMemory allocate_staging(std::size_t bytes) override { return allocate_host(bytes); }
   void copy_in(std::span<const std::byte>, const BufferMemory&, std::size_t, Done) override {}
   void copy_out(const BufferMemory&, std::size_t, std::span<std::byte>, Done) override {}
-  void when_done(Lane& /*lane*/, Done done) override {
+  void when_done(Lane& /*lane*/, absl::Duration expected, Done done) override {
+    expected_ = expected;
     if (other_.joinable()) other_.join();
     other_ = std::thread([end = std::move(done)] { end(absl::OkStatus()); });
   }
@@ -50,21 +53,25 @@ class SlowlyEndingDevice final : public Device {
   }
 
   int waits() const { return waits_; }
+  /// Of the last run, how long its end was expected to take.
+  absl::Duration expected() const { return expected_; }
 
  private:
   const bool brief_;
   std::atomic<int> waits_ = 0;
+  absl::Duration expected_;
   std::thread other_;
 };
 
 /// Notes where it ends.
 class EndingJob final : public testing::BlockingJob {
  public:
-  explicit EndingJob(double cost_seconds, int stages = 1)
-      : BlockingJob({.cost_seconds = cost_seconds}), stages_(stages) {}
+  explicit EndingJob(double cost_seconds, int stages = 1, absl::Duration takes = absl::ZeroDuration())
+      : BlockingJob({.cost_seconds = cost_seconds}), stages_(stages), takes_(takes) {}
   void submit(Lane& /*lane*/) noexcept override {}
   bool finish(Lane& lane, const absl::Status& device) noexcept override {
     if (--stages_ > 0) return false;
+    absl::SleepFor(takes_);
     thread_ = std::this_thread::get_id();
     return BlockingJob::finish(lane, device);
   }
@@ -72,6 +79,7 @@ class EndingJob final : public testing::BlockingJob {
 
  private:
   int stages_;
+  const absl::Duration takes_;
   std::thread::id thread_;
 };
 
@@ -111,6 +119,42 @@ TEST_F(BriefWaits, AreNotForLongRuns) {
   DeviceQueue queue(device);
   EXPECT_FALSE(run(queue, 0.1)->ended_on_this_thread());
   EXPECT_EQ(device.waits(), 0);
+}
+
+TEST(ExpectedEnds, AreThoseOfTheSameCallTheLastTime) {
+  SlowlyEndingDevice device(false);
+  DeviceQueue queue(device);
+  const auto run = [&](double cost_seconds, absl::Duration takes) {
+    const auto job = std::make_shared<EndingJob>(cost_seconds, 1, takes);
+    EXPECT_TRUE(queue.push(job).ok());
+    EXPECT_TRUE(job->outcome().ok());
+    while (queue.running() > 0) std::this_thread::yield();
+    return device.expected();
+  };
+  EXPECT_EQ(run(0.1, absl::Milliseconds(40)), absl::InfiniteDuration());
+  EXPECT_EQ(run(0.2, absl::ZeroDuration()), absl::InfiniteDuration()) << "of another call";
+  const absl::Duration known = run(0.1, absl::ZeroDuration());
+  EXPECT_GT(known, absl::Milliseconds(20));
+  EXPECT_LT(known, absl::Seconds(20));
+}
+
+TEST(ExpectedEnds, AreNearForASmallPartOfTheTime) {
+  const ExpectedEnd::Clock::time_point now;
+  const auto near_at = [&](const ExpectedEnd& end, absl::Duration time) {
+    return end.is_near(now + absl::ToChronoNanoseconds(time));
+  };
+  const ExpectedEnd of_milliseconds(now, absl::Milliseconds(20));
+  EXPECT_FALSE(near_at(of_milliseconds, absl::Microseconds(19500)));
+  EXPECT_TRUE(near_at(of_milliseconds, absl::Microseconds(19700)));
+  EXPECT_TRUE(near_at(of_milliseconds, absl::Microseconds(20300)));
+  EXPECT_FALSE(near_at(of_milliseconds, absl::Microseconds(20500)));
+  const ExpectedEnd of_a_second(now, absl::Seconds(1));
+  EXPECT_FALSE(near_at(of_a_second, absl::Milliseconds(999)));
+  EXPECT_TRUE(near_at(of_a_second, absl::Microseconds(999600)));
+  const ExpectedEnd late(now, -absl::Milliseconds(1));
+  EXPECT_FALSE(near_at(late, absl::ZeroDuration()));
+  const ExpectedEnd unknown(now, absl::InfiniteDuration());
+  EXPECT_FALSE(near_at(unknown, absl::ZeroDuration()));
 }
 
 }  // namespace

@@ -50,6 +50,11 @@ class RawSharedRegion {
     send({.kind = kind, .bytes = bytes});
     return take_answer();
   }
+  /// Likewise, and says that CALL may come; `like` is the id of another region.
+  bool ask_to_call(SharedMemoryMessage::Kind kind, std::size_t bytes = 0, const std::string& like = "") {
+    send({.kind = kind, .offset = kRegionTakesCalls, .bytes = bytes}, like);
+    return take_answer();
+  }
   bool take_answer() {
     SharedMemoryMessage head;
     std::array<char, kMaxSharedMemoryText> rest{};
@@ -69,13 +74,17 @@ class RawSharedRegion {
     if (head.kind != SharedMemoryMessage::kRegion || rights == nullptr) return false;
     std::memcpy(&file_, CMSG_DATA(rights), sizeof(file_));
     bytes_ = head.bytes;
+    said = head.offset;
     void* memory = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_, 0);
     if (memory == MAP_FAILED) return false;
     memory_ = static_cast<char*>(memory);
     return true;
   }
 
-  void send(const SharedMemoryMessage& message) const { send_bytes(&message, sizeof(message)); }
+  void send(const SharedMemoryMessage& message, const std::string& with = "") const {
+    const std::string bytes = std::string(reinterpret_cast<const char*>(&message), sizeof(message)) + with;
+    send_bytes(bytes.data(), bytes.size());
+  }
   void send_bytes(const void* bytes, std::size_t size) const {
     (void)::send(socket_, bytes, size, MSG_NOSIGNAL);
   }
@@ -84,6 +93,23 @@ class RawSharedRegion {
     const std::size_t size = std::min(kSharedSlotBytes, data.size() - offset);
     std::memcpy(this->slot(slot), data.data() + offset, size);
     send({.kind = SharedMemoryMessage::kFilled, .slot = slot, .offset = offset, .bytes = size});
+  }
+  struct Answer {
+    std::uint32_t code = ~0U;  // where there is none
+    std::string text;
+  };
+  /// Of a CALL, after what its transfer says.
+  Answer answer() const {
+    std::array<char, sizeof(SharedMemoryMessage) + kMaxSharedMemoryCall> said_now{};
+    while (true) {
+      const ssize_t size = ::recv(socket_, said_now.data(), said_now.size(), 0);
+      SharedMemoryMessage head;
+      if (size < static_cast<ssize_t>(sizeof(head))) return {};
+      std::memcpy(&head, said_now.data(), sizeof(head));
+      if (head.kind != SharedMemoryMessage::kAnswer) continue;
+      return {head.slot,
+              std::string(said_now.data() + sizeof(head), static_cast<std::size_t>(size) - sizeof(head))};
+    }
   }
   /// The next message; kind 0 once there is none any more.
   SharedMemoryMessage next() const {
@@ -118,7 +144,8 @@ class RawSharedRegion {
     return static_cast<std::size_t>(status.st_blocks) * 512;
   }
 
-  std::string text;  // the region's id, or why there is none
+  std::string text;        // the region's id, or why there is none
+  std::uint64_t said = 0;  // the bits of REGION's offset
 
  private:
   int socket_;

@@ -70,7 +70,9 @@ class StagedDevice final : public server::Device {
     std::byte* target = to.span<Space::kDevice>().data();
     copy_later([=] { std::memcpy(target, source, bytes); }, std::move(done));
   }
-  void when_done(server::Lane& /*lane*/, server::Done done) override { done(absl::OkStatus()); }
+  void when_done(server::Lane& /*lane*/, absl::Duration /*expected*/, server::Done done) override {
+    done(absl::OkStatus());
+  }
 
   /// Copies wait until release().
   void hold() {

@@ -3,6 +3,7 @@
 #include <absl/time/clock.h>
 
 #include <memory>
+#include <utility>
 
 #include "cumulus/v1/shared_memory.pb.h"
 #include "library/shared_memory/arrays.h"
@@ -44,11 +45,11 @@ std::optional<absl::Status> read_into_shared_array(Connection& connection, const
   if (region == nullptr) return std::nullopt;
   v1::ReadSharedRequest request;
   request.set_name(name);
-  request.set_region(region->id());
   CallOptions terms = options.call;
   terms.timeout = connection.deadline(options.call, transfer_allowance(destination.size())) - absl::Now();
   const auto call = std::make_shared<RegionCall>(connection, *region);
-  call->start("/cumulus.v1.SharedMemory/ReadShared", wire::serialize(request), terms, context);
+  call->expect_copy(destination.size());
+  call->start(std::move(request), terms, context);
   const absl::Status received = receive(*call, destination.size(), options);
   const absl::Status status = call->wait().status();
   if (received.ok() && status.ok()) return absl::OkStatus();
@@ -57,7 +58,7 @@ std::optional<absl::Status> read_into_shared_array(Connection& connection, const
   if (absl::IsDataLoss(received)) return received;
   if (status.ok()) return absl::DataLossError("download: the server sent fewer bytes than there are");
   const bool given_up = options.call.cancellation.has_value() && options.call.cancellation->cancelled();
-  if (belongs_to_streams(status) && !given_up) return std::nullopt;
+  if (call->goes_another_way(status) && !given_up) return std::nullopt;
   return status;
 }
 

@@ -3,7 +3,6 @@
 #include <absl/time/clock.h>
 
 #include <algorithm>
-#include <future>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -11,7 +10,7 @@
 #include "cumulus/errors.h"
 #include "cumulus/v1/shared_memory.pb.h"
 #include "library/shared_memory/arrays.h"
-#include "library/shared_memory/ring_call.h"
+#include "library/shared_memory/region_call.h"
 #include "library/transfer_retry.h"
 #include "proto/checksums.h"
 
@@ -47,10 +46,9 @@ absl::StatusOr<Array> allocate_shared_array(SharedMemory& memory, ElementType ty
   std::size_t bytes = 0;
   const bool possible =
       !__builtin_mul_overflow(static_cast<std::size_t>(*count), element_bytes(type), &bytes) && bytes > 0;
-  const std::string socket = memory.socket();
-  if (!possible || socket.empty()) return Array::allocate(type, std::move(shape));
+  if (!possible) return Array::allocate(type, std::move(shape));
   absl::StatusOr<std::unique_ptr<SharedRegion>> region =
-      SharedRegion::open(socket, {.kind = SharedMemoryMessage::kArray, .bytes = bytes});
+      memory.open({.kind = SharedMemoryMessage::kArray, .bytes = bytes});
   if (!region.ok() || (*region)->memory().size() < bytes) return Array::allocate(type, std::move(shape));
   const std::span<std::byte> array = memory.arrays()->add(*std::move(region), bytes);
   return Array::adopt(type, std::move(shape), array,
@@ -78,14 +76,26 @@ std::optional<absl::StatusOr<Uploaded>> write_shared_array(Connection& connectio
                                                            const v1::WriteSpec& spec,
                                                            std::span<const std::byte> bytes,
                                                            const UploadOptions& options, Checksum checksum) {
-  // Shared: the callback's end may outlive the wait.
-  const auto answer = std::make_shared<std::promise<std::optional<absl::StatusOr<Uploaded>>>>();
-  if (!start_shared_write(connection, context, spec, bytes, options,
-                          [answer](auto answered) { answer->set_value(std::move(answered)); }))
-    return std::nullopt;
-  std::optional<absl::StatusOr<Uploaded>> uploaded = answer->get_future().get();
-  if (!uploaded.has_value() || !uploaded->ok()) return uploaded;
-  if (checksum == Checksum::kWanted) (*uploaded)->checksum = checksum_of(bytes);
+  SharedArrays& arrays = *connection.shared_memory().arrays();
+  const SharedArrays::Hold region = arrays.take(bytes);
+  if (region == nullptr) return std::nullopt;
+  v1::WriteSharedRequest request;
+  *request.mutable_spec() = spec;
+  CallOptions terms = options.call;
+  terms.timeout = connection.deadline(options.call, transfer_allowance(bytes.size())) - absl::Now();
+  const auto call = std::make_shared<RegionCall>(connection, *region);
+  call->expect_copy(bytes.size());
+  call->start(std::move(request), terms, context);
+  Uploaded uploaded;
+  if (checksum == Checksum::kWanted) uploaded.checksum = checksum_of(bytes);  // while the server copies
+  absl::StatusOr<grpc::ByteBuffer> answer = call->wait();
+  if (call->was_given_up()) arrays.retire(bytes.data());
+  if (!answer.ok()) {
+    if (call->goes_another_way(answer.status()) && !call->was_given_up()) return std::nullopt;
+    return answer.status();
+  }
+  if (region->becomes_the_servers()) region->hang_up();
+  if (absl::Status parsed = wire::parse(*answer, uploaded.buffer); !parsed.ok()) return parsed;
   if (options.progress) {
     const auto total = static_cast<std::int64_t>(bytes.size());
     options.progress(total, total);

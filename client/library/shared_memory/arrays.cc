@@ -39,6 +39,11 @@ SharedArrays::Hold SharedArrays::find(std::span<const std::byte> bytes) {
   return entry == nullptr ? nullptr : entry->region;
 }
 
+void SharedArrays::retire(const std::byte* array) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = entries_.find(array); found != entries_.end()) found->second.given = true;
+}
+
 void SharedArrays::part_from_server(const std::byte* array) {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(array);

@@ -59,7 +59,8 @@ int descriptor_of(msghdr& message) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<SharedRegion>> SharedRegion::open(const std::string& address,
-                                                                 const SharedMemoryMessage& want) {
+                                                                 const SharedMemoryMessage& want,
+                                                                 const std::string& like) {
   const int socket = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   if (socket < 0) return system_failure("socket");
   std::unique_ptr<SharedRegion> region(new SharedRegion(socket));
@@ -67,7 +68,9 @@ absl::StatusOr<std::unique_ptr<SharedRegion>> SharedRegion::open(const std::stri
   const timeval limit{.tv_sec = 10, .tv_usec = 0};
   ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
   if (absl::Status connected = connect_to(socket, address); !connected.ok()) return connected;
-  if (!region->send(want)) return system_failure("asking for it");
+  SharedMemoryMessage first = want;
+  if (want.kind != SharedMemoryMessage::kDevice) first.offset = kRegionTakesCalls;
+  if (!region->send(first, like)) return system_failure("asking for it");
   if (absl::Status answered = region->take_answer(); !answered.ok()) return answered;
   if (want.kind == SharedMemoryMessage::kDevice) return region;
   if (absl::Status mapped = region->map(); !mapped.ok()) return mapped;
@@ -98,8 +101,10 @@ absl::Status SharedRegion::take_answer() {
   if (head.kind == SharedMemoryMessage::kRefused)
     return absl::FailedPreconditionError(absl::StrCat("no shared memory: ", std::string(rest)));
   if (head.kind != SharedMemoryMessage::kRegion || file_ < 0) return no_region(rest);
-  id_ = rest;
-  becomes_the_servers_ = head.offset == 1;
+  id_ = std::make_shared<const std::string>(rest);
+  becomes_the_servers_ = (head.offset & kRegionIsTaken) != 0;
+  takes_calls_ = (head.offset & kRegionTakesCalls) != 0;
+  known_ = (head.offset & kRegionIsKnown) != 0;
   bytes_ = head.bytes;
   return absl::OkStatus();
 }
@@ -130,8 +135,13 @@ void SharedRegion::replace_memory() const {
 
 void SharedRegion::hang_up() const { ::shutdown(socket_, SHUT_RDWR); }
 
-bool SharedRegion::send(const SharedMemoryMessage& message) const {
-  return ::send(socket_, &message, sizeof(message), MSG_NOSIGNAL) == sizeof(message);
+bool SharedRegion::send(const SharedMemoryMessage& message, std::string_view text) const {
+  std::array<iovec, 2> parts{iovec{const_cast<SharedMemoryMessage*>(&message), sizeof(message)},
+                             iovec{const_cast<char*>(text.data()), text.size()}};
+  msghdr header{};
+  header.msg_iov = parts.data();
+  header.msg_iovlen = text.empty() ? 1 : parts.size();
+  return ::sendmsg(socket_, &header, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof(message) + text.size());
 }
 
 bool SharedRegion::quiet() const {

@@ -2,11 +2,13 @@
 
 #include <absl/status/statusor.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "proto/shared_memory.h"
 
@@ -18,13 +20,17 @@ class SharedRegion {
   /// Asks the server at `address` (a path, or @NAME of the abstract namespace) for what `want` says.
   /// FAILED_PRECONDITION where it refuses, with its reasons; UNAVAILABLE where no server of this user is
   /// there.
+  /// `like` is the id of a region of the same connection that the server knows, where there is one.
   static absl::StatusOr<std::unique_ptr<SharedRegion>> open(const std::string& address,
-                                                            const SharedMemoryMessage& want);
+                                                            const SharedMemoryMessage& want,
+                                                            const std::string& like = "");
   ~SharedRegion();
   SharedRegion(const SharedRegion&) = delete;
   SharedRegion& operator=(const SharedRegion&) = delete;
 
-  const std::string& id() const { return id_; }
+  const std::string& id() const { return *id_; }
+  /// The same, for who is to notice that the region is gone.
+  const std::shared_ptr<const std::string>& shared_id() const { return id_; }
   /// Where it is mapped; empty where it is GPU memory.
   std::span<std::byte> memory() const { return memory_; }
   std::size_t bytes() const { return bytes_; }
@@ -50,7 +56,11 @@ class SharedRegion {
   void hang_up() const;
 
   /// False where the connection is gone.
-  bool send(const SharedMemoryMessage& message) const;
+  bool send(const SharedMemoryMessage& message, std::string_view text = {}) const;
+  /// Whether the server takes CALL, once it knows whose the region is.
+  bool takes_calls() const { return takes_calls_ && known_; }
+  /// A call of gRPC's that names the region has ended well. False where the server knew it before.
+  bool note_known() const { return !known_.exchange(true); }
   /// Nothing has come that nobody has taken, and the connection is there.
   bool quiet() const;
 
@@ -62,7 +72,9 @@ class SharedRegion {
   const int socket_;
   int file_ = -1;
   bool becomes_the_servers_ = false;
-  std::string id_;
+  bool takes_calls_ = false;
+  mutable std::atomic<bool> known_ = false;
+  std::shared_ptr<const std::string> id_;
   std::size_t bytes_ = 0;
   std::span<std::byte> memory_;
   mutable MappedSlots mapped_;  // of what this process does, not of what is in it

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 #include "cumulus/v1/shared_memory.pb.h"
@@ -90,7 +91,8 @@ class SlotFiller {
 /// The copying of an array out of the slots of a ring.
 class SlotEmptier {
  public:
-  SlotEmptier(RingCall& call, std::span<std::byte> destination) : call_(call), destination_(destination) {}
+  SlotEmptier(RingCall& call, std::span<std::byte> destination, CopyChoice& copies)
+      : call_(call), destination_(destination), copies_(copies) {}
 
   absl::Status empty(TransferParts& parts, std::size_t index) {
     if (!call_.wait_until_begun()) return over_before();
@@ -122,13 +124,14 @@ class SlotEmptier {
         message.offset > destination_.size() || message.bytes > destination_.size() - message.offset ||
         message.bytes > kSharedSlotBytes)
       return false;
-    std::memcpy(destination_.data() + message.offset, call_.region().slot(message.slot).data(),
-                message.bytes);
+    copies_.copy(destination_.subspan(message.offset, message.bytes),
+                 call_.region().slot(message.slot).first(message.bytes));
     return true;
   }
 
   RingCall& call_;
   const std::span<std::byte> destination_;
+  CopyChoice& copies_;
   std::atomic<std::size_t> given_ = kSharedSlots;
   std::atomic<std::size_t> left_ = destination_.size();
 };
@@ -150,16 +153,14 @@ std::optional<absl::StatusOr<Uploaded>> write_through_ring(Connection& connectio
   SlotFiller filler(*call, bytes, checksum);
   v1::WriteSharedRequest request;
   *request.mutable_spec() = spec;
-  request.set_region(call->region().id());
-  call->start("/cumulus.v1.SharedMemory/WriteShared", wire::serialize(request),
-              options_for(connection, options.call, bytes.size()), context);
+  call->start(std::move(request), options_for(connection, options.call, bytes.size()), context);
   const absl::Status filled = parts.run(TransferParts::EndsWith::kAllParts,
                                         [&](std::size_t index) { return filler.fill(parts, index); });
   if (filled.ok()) filler.take_back_slots();
   absl::StatusOr<grpc::ByteBuffer> answer = call->finish();
   if (is_own_failure(filled)) return filled;
   if (!answer.ok()) {
-    if (belongs_to_streams(answer.status())) return std::nullopt;
+    if (call->goes_another_way(answer.status())) return std::nullopt;
     return answer.status();
   }
   threads.note(static_cast<int>(parts.count()), bytes.size(), absl::Now() - start);
@@ -180,18 +181,16 @@ std::optional<absl::Status> read_through_ring(Connection& connection, const Call
       split_transfer(destination.size(), choose(threads, options.connections, destination.size())),
       options.call.cancellation, options.progress, options.arrived);
   const CancellationScope scope(parts.stop(), [call] { call->abandon(); });
-  SlotEmptier emptier(*call, destination);
+  SlotEmptier emptier(*call, destination, connection.shared_memory().download_copies());
   v1::ReadSharedRequest request;
   request.set_name(name);
-  request.set_region(call->region().id());
-  call->start("/cumulus.v1.SharedMemory/ReadShared", wire::serialize(request),
-              options_for(connection, options.call, destination.size()), context);
+  call->start(std::move(request), options_for(connection, options.call, destination.size()), context);
   const absl::Status emptied = parts.run(TransferParts::EndsWith::kAllParts,
                                          [&](std::size_t index) { return emptier.empty(parts, index); });
   const absl::Status status = call->finish().status();
   if (is_own_failure(emptied)) return emptied;
   if (!status.ok()) {
-    if (belongs_to_streams(status)) return std::nullopt;
+    if (call->goes_another_way(status)) return std::nullopt;
     return status;
   }
   if (!emptier.complete()) return absl::DataLossError("download: the server sent fewer bytes than there are");

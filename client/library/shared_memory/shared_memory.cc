@@ -16,6 +16,7 @@ void SharedMemory::set_socket(const std::string& address) {
   const std::lock_guard lock(mutex_);
   if (!wanted_ || address == socket_) return;
   socket_ = address;
+  known_.clear();
   free_.clear();
 }
 
@@ -24,8 +25,25 @@ std::string SharedMemory::socket() const {
   return socket_;
 }
 
-std::unique_ptr<SharedMemory::Ring> SharedMemory::take_ring() {
+absl::StatusOr<std::unique_ptr<SharedRegion>> SharedMemory::open(const SharedMemoryMessage& want) {
   std::string address;
+  std::shared_ptr<const std::string> like;
+  {
+    const std::lock_guard lock(mutex_);
+    address = socket_;
+    while (!known_.empty() && (like = known_.back().lock()) == nullptr) known_.pop_back();
+  }
+  if (address.empty()) return absl::UnavailableError("no shared memory: the server has none");
+  return SharedRegion::open(address, want, like != nullptr ? *like : "");
+}
+
+void SharedMemory::note_known(const std::shared_ptr<const std::string>& id) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(known_, [](const auto& each) { return each.expired(); });
+  known_.emplace_back(id);
+}
+
+std::unique_ptr<SharedMemory::Ring> SharedMemory::take_ring() {
   {
     const std::lock_guard lock(mutex_);
     if (socket_.empty() || taken_ >= kMaxRings) return nullptr;
@@ -35,10 +53,8 @@ std::unique_ptr<SharedMemory::Ring> SharedMemory::take_ring() {
       free_.pop_back();
       if (ring->region->quiet()) return ring;
     }
-    address = socket_;
   }
-  absl::StatusOr<std::unique_ptr<SharedRegion>> region =
-      SharedRegion::open(address, {.kind = SharedMemoryMessage::kRing});
+  absl::StatusOr<std::unique_ptr<SharedRegion>> region = open({.kind = SharedMemoryMessage::kRing});
   if (region.ok() && (*region)->memory().size() >= kSharedSlots * kSharedSlotBytes)
     return std::make_unique<Ring>(Ring{*std::move(region)});
   give_back(nullptr);

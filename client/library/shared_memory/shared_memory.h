@@ -1,5 +1,7 @@
 #pragma once
 
+#include <absl/status/statusor.h>
+
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -9,6 +11,7 @@
 #include "library/connection_count.h"
 #include "library/shared_memory/arrays.h"
 #include "library/shared_memory/region.h"
+#include "library/shared_memory/streaming_copy.h"
 
 namespace cumulus {
 
@@ -34,6 +37,11 @@ class SharedMemory {
   void set_socket(const std::string& address);
   std::string socket() const;
 
+  /// As SharedRegion::open, like a region that the server knows.
+  absl::StatusOr<std::unique_ptr<SharedRegion>> open(const SharedMemoryMessage& want);
+  /// The server knows whose the region of that id is, while there is one.
+  void note_known(const std::shared_ptr<const std::string>& id);
+
   /// A ring that no other transfer uses; null where there is none, and a transfer goes over streams.
   std::unique_ptr<Ring> take_ring();
   void give_back(std::unique_ptr<Ring> ring);
@@ -46,6 +54,7 @@ class SharedMemory {
   /// How many threads copy.
   ConnectionCount& upload_threads() { return upload_threads_; }
   ConnectionCount& download_threads() { return download_threads_; }
+  CopyChoice& download_copies() { return download_copies_; }
 
  private:
   static constexpr std::size_t kMaxRings = 4;
@@ -54,8 +63,10 @@ class SharedMemory {
   const std::shared_ptr<SharedArrays> arrays_ = std::make_shared<SharedArrays>();
   ConnectionCount upload_threads_;
   ConnectionCount download_threads_;
+  CopyChoice download_copies_;
   mutable std::mutex mutex_;  // of what follows
   std::string socket_;
+  std::vector<std::weak_ptr<const std::string>> known_;  // regions' ids
   std::vector<std::unique_ptr<Ring>> free_;
   std::size_t taken_ = 0;
 };

@@ -147,6 +147,10 @@ Telemetry::~Telemetry() = default;
 
 void Telemetry::finished(const CallRecord& call) {
   log_call(call);
+  count(call);
+}
+
+void Telemetry::count(const CallRecord& call) {
   const auto [counter, duration] = families_->of_call(call.method, call.status.code());
   counter->Increment();
   duration->Observe(call.seconds);

@@ -34,6 +34,8 @@ class Telemetry {
 
   /// Of every call, once.
   void finished(const CallRecord& call);
+  /// The same without the log, whose line the caller writes (log_call) once it has answered.
+  void count(const CallRecord& call);
   /// Of a call that did not begin: who made it may not, or nobody knows who that is.
   void refused(std::string_view method, std::string client, const absl::Status& why);
   /// An encoded image was not decoded.

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <sys/time.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -24,15 +25,39 @@ void limit_wait(int socket, int seconds) {
   ::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof(limit));
 }
 
+/// What a client says, and the text of a CALL.
+struct Said {
+  SharedMemoryMessage message;
+  std::array<char, kMaxSharedMemoryCall> text;
+  std::size_t text_bytes = 0;
+};
+
+/// What may have a text.
+constexpr bool has_text(std::uint32_t kind) {
+  return kind == SharedMemoryMessage::kCall || kind == SharedMemoryMessage::kRing ||
+         kind == SharedMemoryMessage::kArray;
+}
+
 /// False where there is none any more. A message of another size is one that says nothing right: kind 0.
-bool receive(int socket, SharedMemoryMessage& message) {
-  while (true) {
-    const ssize_t size = ::recv(socket, &message, sizeof(message), MSG_TRUNC);
-    if (size < 0 && errno == EINTR) continue;
-    if (size <= 0) return false;
-    if (static_cast<std::size_t>(size) != sizeof(message)) message = {};
-    return true;
+bool receive(int socket, Said& said) {
+  std::array<iovec, 2> parts{iovec{&said.message, sizeof(said.message)},
+                             iovec{said.text.data(), said.text.size()}};
+  msghdr header{};
+  header.msg_iov = parts.data();
+  header.msg_iovlen = parts.size();
+  ssize_t size = 0;
+  do {
+    size = ::recvmsg(socket, &header, MSG_TRUNC);
+  } while (size < 0 && errno == EINTR);
+  if (size <= 0) return false;
+  const auto bytes = static_cast<std::size_t>(size);
+  said.text_bytes = bytes - std::min(bytes, sizeof(said.message));
+  if (bytes < sizeof(said.message) ||
+      said.text_bytes > (has_text(said.message.kind) ? said.text.size() : 0)) {
+    said.message = {};
+    said.text_bytes = 0;
   }
+  return true;
 }
 
 /// Of GPU memory, whole granules. Empty where no device has as many.
@@ -49,8 +74,11 @@ SharedLink::SharedLink(Descriptor socket, RegionShares::Share share)
 
 std::string SharedLink::open(RegionShares& shares, SpareRing& spare, Runtime& runtime) {
   limit_wait(socket_.number(), kSecondsToAsk);
-  SharedMemoryMessage message;
-  if (!receive(socket_.number(), message)) return {};
+  Said said;
+  if (!receive(socket_.number(), said)) return {};
+  const SharedMemoryMessage& message = said.message;
+  sends_calls_ = message.kind != SharedMemoryMessage::kDevice && (message.offset & kRegionTakesCalls) != 0;
+  like_ = std::string(said.text.data(), said.text_bytes);
   limit_wait(socket_.number(), 0);
   absl::StatusOr<std::shared_ptr<SharedRegion>> region = make_region(message, shares, spare, runtime);
   if (!region.ok()) {
@@ -113,8 +141,11 @@ void SharedLink::refuse(std::string_view why) {
 }
 
 bool SharedLink::send_region(const SharedRegion& region) {
-  SharedMemoryMessage head{
-      .kind = SharedMemoryMessage::kRegion, .offset = region.freezes() ? 1U : 0U, .bytes = region.bytes()};
+  SharedMemoryMessage head{.kind = SharedMemoryMessage::kRegion,
+                           .offset = (region.freezes() ? kRegionIsTaken : 0) |
+                                     (sends_calls_ ? kRegionTakesCalls : 0) |
+                                     (owner().has_value() ? kRegionIsKnown : 0),
+                           .bytes = region.bytes()};
   if (region.kind() == SharedRegion::Kind::kRing) head.slot = kSharedSlots;
   std::string id = region.id();
   std::array<iovec, 2> parts{iovec{&head, sizeof(head)}, iovec{id.data(), id.size()}};
@@ -133,11 +164,11 @@ bool SharedLink::send_region(const SharedRegion& region) {
   return ::sendmsg(socket_.number(), &message, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0;
 }
 
-void SharedLink::serve() {
+void SharedLink::serve(RegionCalls& calls) {
   const std::shared_ptr<SharedRegion> mine = region();
   absl::Status end = absl::CancelledError("the client closed the connection of its shared memory");
   if (send_region(*mine)) {
-    if (const absl::Status wrong = take_messages(); !wrong.ok()) {
+    if (const absl::Status wrong = take_messages(calls); !wrong.ok()) {
       spdlog::info("shared memory: a client's connection is closed: {}", std::string(wrong.message()));
       end = wrong;
     }
@@ -156,15 +187,23 @@ void SharedLink::serve() {
   if (!kept) mine->discard();
 }
 
-absl::Status SharedLink::take_messages() {
-  SharedMemoryMessage message;
-  while (receive(socket_.number(), message)) {
+absl::Status SharedLink::take_messages(RegionCalls& calls) {
+  Said said;
+  while (receive(socket_.number(), said)) {
+    const SharedMemoryMessage& message = said.message;
     std::shared_ptr<RingUser> user;
     {
       const std::lock_guard lock(mutex_);
       if (closed_) return absl::OkStatus();
       user = user_;
     }
+    if (message.kind == SharedMemoryMessage::kCall && user == nullptr) {
+      if (absl::Status taken = take_call(calls, message, {said.text.data(), said.text_bytes}); !taken.ok())
+        return taken;
+      continue;
+    }
+    // One that comes when the transfer has just ended.
+    if (message.kind == SharedMemoryMessage::kCancel && user == nullptr) continue;
     if (user == nullptr) {
       return bad_request("UNEXPECTED_DOORBELL",
                          concat("a message of kind ", message.kind, " came outside of a transfer"));
@@ -172,6 +211,17 @@ absl::Status SharedLink::take_messages() {
     if (absl::Status taken = user->take(message); !taken.ok()) return taken;
   }
   return absl::OkStatus();
+}
+
+absl::Status SharedLink::take_call(RegionCalls& calls, const SharedMemoryMessage& message,
+                                   std::string_view request) {
+  const std::optional<Principal> owner = this->owner();
+  if (!sends_calls_ || !owner.has_value()) {
+    return bad_request("UNEXPECTED_DOORBELL",
+                       "a CALL came, of which the first message did not tell, or before a call of gRPC's had "
+                       "named the region");
+  }
+  return calls.begin(shared_from_this(), *owner, message, request);
 }
 
 void SharedLink::close() {
@@ -190,6 +240,11 @@ absl::Status SharedLink::bind(const Principal& caller) {
   if (!owner_) owner_ = caller;
   if (region_ != nullptr && may_use(*owner_, caller)) return absl::OkStatus();
   return not_found("REGION_NOT_FOUND", "there is no shared region of this id: ask for a new one");
+}
+
+std::optional<Principal> SharedLink::owner() const {
+  const std::lock_guard lock(mutex_);
+  return owner_;
 }
 
 absl::Status SharedLink::attach(std::shared_ptr<RingUser> user) {
@@ -211,8 +266,13 @@ void SharedLink::detach(bool reusable) {
   if (!reusable) close();
 }
 
-void SharedLink::send(const SharedMemoryMessage& message) {
-  if (::send(socket_.number(), &message, sizeof(message), MSG_DONTWAIT | MSG_NOSIGNAL) < 0) close();
+void SharedLink::send(const SharedMemoryMessage& message, std::string_view text) {
+  std::array<iovec, 2> parts{iovec{const_cast<SharedMemoryMessage*>(&message), sizeof(message)},
+                             iovec{const_cast<char*>(text.data()), text.size()}};
+  msghdr header{};
+  header.msg_iov = parts.data();
+  header.msg_iovlen = text.empty() ? 1 : parts.size();
+  if (::sendmsg(socket_.number(), &header, MSG_DONTWAIT | MSG_NOSIGNAL) < 0) close();
 }
 
 }  // namespace cumulus::server

@@ -16,6 +16,7 @@
 #include "server/runtime/principal.h"
 #include "server/runtime/runtime.h"
 #include "server/runtime/shared_memory/region.h"
+#include "server/runtime/shared_memory/region_calls.h"
 #include "server/runtime/shared_memory/region_shares.h"
 #include "server/runtime/shared_memory/spare_ring.h"
 
@@ -32,7 +33,7 @@ class RingUser {
 };
 
 /// A client's connection for one region, with whose end the region goes.
-class SharedLink {
+class SharedLink : public std::enable_shared_from_this<SharedLink> {
  public:
   SharedLink(Descriptor socket, RegionShares::Share share);
   SharedLink(const SharedLink&) = delete;
@@ -41,8 +42,8 @@ class SharedLink {
   /// Makes the region that the client asks for, and says its id; empty where it asks for none, or none can be
   /// had, which it is then answered. Blocks until it asks, for some seconds at most.
   std::string open(RegionShares& shares, SpareRing& spare, Runtime& runtime);
-  /// Takes what the client says until it hangs up, or this end does.
-  void serve();
+  /// Takes what the client says until it hangs up, or this end does. `calls` begins transfers.
+  void serve(RegionCalls& calls);
   const Descriptor& socket() const { return socket_; }
   /// Refuses the client, which has no region, with the reason.
   void refuse(std::string_view why);
@@ -54,12 +55,16 @@ class SharedLink {
 
   /// NOT_FOUND where the region is another caller's; the first that asks has it.
   absl::Status bind(const Principal& caller);
+  /// Who that is; empty where nobody has asked.
+  std::optional<Principal> owner() const;
+  /// The id of a region that the client says is of the same caller; before serve().
+  const std::string& like() const { return like_; }
   /// FAILED_PRECONDITION where a transfer uses the ring.
   absl::Status attach(std::shared_ptr<RingUser> user);
   /// `reusable`: the client has all slots. Else the ring cannot be used any more.
   void detach(bool reusable);
   /// Does not wait: a client that reads nothing is cut off.
-  void send(const SharedMemoryMessage& message);
+  void send(const SharedMemoryMessage& message, std::string_view text = {});
 
  private:
   /// The region that the client's first message asks for.
@@ -70,10 +75,13 @@ class SharedLink {
                                                                    RegionShares& shares, Runtime& runtime);
   bool send_region(const SharedRegion& region);
   /// OK where the client has hung up.
-  absl::Status take_messages();
+  absl::Status take_messages(RegionCalls& calls);
+  absl::Status take_call(RegionCalls& calls, const SharedMemoryMessage& message, std::string_view request);
 
   const Descriptor socket_;
   RegionShares::Share share_;  // until there is a region
+  bool sends_calls_ = false;   // the client, as it said first of all
+  std::string like_;           // likewise: the id of a region whose caller this one's is
   mutable std::mutex mutex_;   // of what follows
   std::shared_ptr<SharedRegion> region_;
   std::optional<Principal> owner_;

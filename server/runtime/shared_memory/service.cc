@@ -1,8 +1,13 @@
 #include "server/runtime/shared_memory/service.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <string>
 #include <utility>
 
+#include "google/rpc/status.pb.h"
 #include "server/pipeline/errors.h"
+#include "server/pipeline/text.h"
 #include "server/runtime/instance.h"
 #include "server/runtime/shared_memory/device_download.h"
 #include "server/runtime/shared_memory/device_upload.h"
@@ -13,6 +18,9 @@
 
 namespace cumulus::server {
 namespace {
+
+constexpr std::string_view kWriteShared = "WriteShared";
+constexpr std::string_view kReadShared = "ReadShared";
 
 /// Of what has ended, a ring.
 SharedRegion::Kind kind_of(const SharedLink& link) {
@@ -34,7 +42,119 @@ std::shared_ptr<Transfer> make_transfer(SharedRegion::Kind kind, Arguments&&... 
   return std::make_shared<Ring>(std::forward<Arguments>(arguments)...);
 }
 
+template <class... Arguments>
+std::shared_ptr<SharedUpload> make_upload(SharedRegion::Kind kind, Arguments&&... arguments) {
+  return make_transfer<RingUpload, RegionUpload, DeviceUpload, SharedUpload>(
+      kind, std::forward<Arguments>(arguments)...);
+}
+
+template <class... Arguments>
+std::shared_ptr<SharedDownload> make_download(SharedRegion::Kind kind, Arguments&&... arguments) {
+  return make_transfer<RingDownload, RegionDownload, DeviceDownload, SharedDownload>(
+      kind, std::forward<Arguments>(arguments)...);
+}
+
+/// A call of gRPC's that is a transfer. Deletes itself.
+class GrpcCall final : public grpc::ServerUnaryReactor {
+ public:
+  SharedTransfer::Answer answer() {
+    return {[this](const grpc::Status& status) { Finish(status); }};
+  }
+  /// Before gRPC has this.
+  void hold(std::shared_ptr<SharedTransfer> transfer) { transfer_ = std::move(transfer); }
+
+ private:
+  void OnCancel() override { transfer_->cancel(); }
+  void OnDone() override { delete this; }
+
+  std::shared_ptr<SharedTransfer> transfer_;
+};
+
+/// Of a status whose details are longer than an ANSWER.
+std::string brief_details(const grpc::Status& status) {
+  google::rpc::Status details;
+  details.set_code(status.error_code());
+  details.set_message(std::string(cut_text(status.error_message(), kMaxSharedMemoryText)));
+  return details.SerializeAsString();
+}
+
+/// The ANSWER of a transfer that ended so, with the buffer where there is one.
+SharedTransfer::Answer answer_over(const std::shared_ptr<SharedLink>& link,
+                                   std::shared_ptr<const v1::Buffer> buffer) {
+  // The link has the transfer, which has this.
+  return {[weak = std::weak_ptr(link), buffer = std::move(buffer)](const grpc::Status& status) {
+            const std::shared_ptr<SharedLink> there = weak.lock();
+            if (there == nullptr) return;
+            std::string text = status.error_details();
+            if (status.ok() && buffer != nullptr) text = buffer->SerializeAsString();
+            if (text.size() > kMaxSharedMemoryCall) text = brief_details(status);
+            there->send({.kind = SharedMemoryMessage::kAnswer,
+                         .slot = static_cast<std::uint32_t>(status.error_code())},
+                        text);
+          },
+          true};
+}
+
+/// Who shows a token or a certificate shows it with each call: it may be withdrawn meanwhile.
+bool is_known_by_the_socket(const Principal& caller) {
+  return !caller.proven || caller.name == kLocalPrincipal;
+}
+
+template <class Request>
+absl::StatusOr<Request> read_request(std::string_view text) {
+  Request request;
+  if (request.ParseFromArray(text.data(), static_cast<int>(text.size())) && request.region().empty())
+    return request;
+  return bad_request("UNEXPECTED_DOORBELL", concat("the ", text.size(), " bytes after a CALL are no ",
+                                                   Request::descriptor()->name(), " without a region"));
+}
+
 }  // namespace
+
+SharedMemoryService::SharedMemoryService(Runtime& runtime, TransferService& transfers,
+                                         SharedMemorySocket* socket)
+    : runtime_(runtime), transfers_(transfers), socket_(socket) {
+  if (socket_ != nullptr) socket_->begin_calls_by(this);
+}
+
+SharedMemoryService::~SharedMemoryService() {
+  if (socket_ != nullptr) socket_->begin_calls_by(nullptr);
+}
+
+absl::Status SharedMemoryService::begin(const std::shared_ptr<SharedLink>& link, const Principal& caller,
+                                        const SharedMemoryMessage& message, std::string_view request) {
+  if (!is_known_by_the_socket(caller)) {
+    return bad_request("UNEXPECTED_DOORBELL", concat("a CALL came by ", caller.name,
+                                                     ", who shows a token or a certificate; call by gRPC"));
+  }
+  const absl::Duration timeout =
+      absl::Nanoseconds(static_cast<std::int64_t>(std::min<std::uint64_t>(message.offset, INT64_MAX)));
+  const bool writes = message.slot == static_cast<std::uint32_t>(SharedMemoryCall::kWrite);
+  if (!writes && message.slot != static_cast<std::uint32_t>(SharedMemoryCall::kRead)) {
+    return bad_request("UNEXPECTED_DOORBELL",
+                       concat("a CALL of kind ", message.slot, " came; 0 writes and 1 reads"));
+  }
+  if (writes) {
+    const auto wanted = read_request<v1::WriteSharedRequest>(request);
+    if (!wanted.ok()) return wanted.status();
+    Transfer::Options options = transfers_.options(kWriteShared, timeout, caller);
+    options.min_rate = runtime_.configuration.limits.min_upload_rate;
+    const auto buffer = std::make_shared<v1::Buffer>();
+    const auto upload = make_upload(kind_of(*link), runtime_, link, std::move(options),
+                                    answer_over(link, buffer), buffer.get());
+    transfers_.watch().add(upload);
+    upload->begin(*wanted);
+    return absl::OkStatus();
+  }
+  const auto wanted = read_request<v1::ReadSharedRequest>(request);
+  if (!wanted.ok()) return wanted.status();
+  const auto download =
+      make_download(kind_of(*link), runtime_, link, transfers_.options(kReadShared, timeout, caller),
+                    answer_over(link, nullptr));
+  transfers_.watch().add(download);
+  download->begin(*wanted);
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::shared_ptr<SharedLink>> SharedMemoryService::find(const std::string& region,
                                                                       const Principal& caller) {
@@ -54,36 +174,37 @@ grpc::ServerUnaryReactor* SharedMemoryService::refuse(grpc::CallbackServerContex
 grpc::ServerUnaryReactor* SharedMemoryService::WriteShared(grpc::CallbackServerContext* context,
                                                            const v1::WriteSharedRequest* request,
                                                            v1::Buffer* response) {
-  constexpr std::string_view kRpc = "WriteShared";
   absl::StatusOr<Principal> caller = runtime_.identity->resolve_user(*context);
-  if (!caller.ok()) return refuse(*context, kRpc, caller.status());
+  if (!caller.ok()) return refuse(*context, kWriteShared, caller.status());
   absl::StatusOr<std::shared_ptr<SharedLink>> link = find(request->region(), *caller);
-  if (!link.ok()) return refuse(*context, kRpc, link.status());
-  Transfer::Options options = transfers_.options(kRpc, *context, *std::move(caller));
+  if (!link.ok()) return refuse(*context, kWriteShared, link.status());
+  Transfer::Options options = transfers_.options(kWriteShared, *context, *std::move(caller));
   options.min_rate = runtime_.configuration.limits.min_upload_rate;
   const SharedRegion::Kind kind = kind_of(**link);
-  const auto upload = make_transfer<RingUpload, RegionUpload, DeviceUpload, SharedUpload>(
-      kind, runtime_, *std::move(link), std::move(options), response);
+  auto* const call = new GrpcCall();
+  const auto upload =
+      make_upload(kind, runtime_, *std::move(link), std::move(options), call->answer(), response);
+  call->hold(upload);
   transfers_.watch().add(upload);
   upload->begin(*request);
-  return upload.get();
+  return call;
 }
 
 grpc::ServerUnaryReactor* SharedMemoryService::ReadShared(grpc::CallbackServerContext* context,
                                                           const v1::ReadSharedRequest* request,
                                                           v1::ReadSharedResponse* /*response*/) {
-  constexpr std::string_view kRpc = "ReadShared";
   absl::StatusOr<Principal> caller = runtime_.identity->resolve_user(*context);
-  if (!caller.ok()) return refuse(*context, kRpc, caller.status());
+  if (!caller.ok()) return refuse(*context, kReadShared, caller.status());
   absl::StatusOr<std::shared_ptr<SharedLink>> link = find(request->region(), *caller);
-  if (!link.ok()) return refuse(*context, kRpc, link.status());
-  Transfer::Options options = transfers_.options(kRpc, *context, *std::move(caller));
+  if (!link.ok()) return refuse(*context, kReadShared, link.status());
+  Transfer::Options options = transfers_.options(kReadShared, *context, *std::move(caller));
   const SharedRegion::Kind kind = kind_of(**link);
-  const auto download = make_transfer<RingDownload, RegionDownload, DeviceDownload, SharedDownload>(
-      kind, runtime_, *std::move(link), std::move(options));
+  auto* const call = new GrpcCall();
+  const auto download = make_download(kind, runtime_, *std::move(link), std::move(options), call->answer());
+  call->hold(download);
   transfers_.watch().add(download);
   download->begin(*request);
-  return download.get();
+  return call;
 }
 
 }  // namespace cumulus::server

@@ -2,23 +2,27 @@
 
 #include "cumulus/v1/shared_memory.grpc.pb.h"
 #include "server/runtime/runtime.h"
+#include "server/runtime/shared_memory/region_calls.h"
 #include "server/runtime/shared_memory/socket.h"
 #include "server/runtime/transfer/transfer_service.h"
 
 namespace cumulus::server {
 
 /// cumulus.v1.SharedMemory.
-class SharedMemoryService final : public v1::SharedMemory::CallbackService {
+class SharedMemoryService final : public v1::SharedMemory::CallbackService, public RegionCalls {
  public:
-  /// Its transfers count as those of `transfers`. `socket` is null where no memory is shared.
-  SharedMemoryService(Runtime& runtime, TransferService& transfers, SharedMemorySocket* socket)
-      : runtime_(runtime), transfers_(transfers), socket_(socket) {}
+  /// Its transfers count as those of `transfers`. `socket` is null where no memory is shared; it begins its
+  /// clients' transfers here.
+  SharedMemoryService(Runtime& runtime, TransferService& transfers, SharedMemorySocket* socket);
+  ~SharedMemoryService() override;
 
   grpc::ServerUnaryReactor* WriteShared(grpc::CallbackServerContext* context,
                                         const v1::WriteSharedRequest* request, v1::Buffer* response) override;
   grpc::ServerUnaryReactor* ReadShared(grpc::CallbackServerContext* context,
                                        const v1::ReadSharedRequest* request,
                                        v1::ReadSharedResponse* response) override;
+  absl::Status begin(const std::shared_ptr<SharedLink>& link, const Principal& caller,
+                     const SharedMemoryMessage& message, std::string_view request) override;
 
  private:
   absl::StatusOr<std::shared_ptr<SharedLink>> find(const std::string& region, const Principal& caller);

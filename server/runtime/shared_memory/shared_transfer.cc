@@ -8,11 +8,11 @@
 
 namespace cumulus::server {
 
-SharedTransfer::SharedTransfer(Runtime& runtime, std::shared_ptr<SharedLink> link, Options options)
-    : Transfer(std::move(options)), runtime_(runtime), link_(std::move(link)) {}
+SharedTransfer::SharedTransfer(Runtime& runtime, std::shared_ptr<SharedLink> link, Options options,
+                               Answer answer)
+    : Transfer(std::move(options)), runtime_(runtime), link_(std::move(link)), answer_(std::move(answer)) {}
 
 void SharedTransfer::run(const std::function<absl::Status()>& start) {
-  self_ = shared_from_this();
   absl::Status status = take_share();
   if (status.ok()) status = start();
   if (!status.ok()) end(status);
@@ -26,6 +26,10 @@ absl::Status SharedTransfer::take_region() {
 }
 
 absl::Status SharedTransfer::take(const SharedMemoryMessage& message) {
+  if (message.kind == SharedMemoryMessage::kCancel) {
+    cancel();
+    return absl::OkStatus();
+  }
   if (ended()) return absl::OkStatus();
   if (!begun_) {
     return bad_request("UNEXPECTED_DOORBELL",
@@ -65,8 +69,11 @@ absl::Status SharedTransfer::unexpected_doorbell(const SharedMemoryMessage& mess
 
 void SharedTransfer::finish(const grpc::Status& status) {
   // Before the answer, after which the client may use the ring again.
-  if (attached_) link_->detach(status.ok() || !begun_);
-  Finish(status);
+  const bool reusable = status.ok() || !begun_;
+  const bool closes_after = answer_.over_the_link && !reusable;
+  if (attached_ && !closes_after) link_->detach(reusable);
+  answer_.give(status);
+  if (attached_ && closes_after) link_->detach(false);
 }
 
 }  // namespace cumulus::server

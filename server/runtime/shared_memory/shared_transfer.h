@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -18,14 +19,18 @@ namespace cumulus::server {
 /// A call that moves an array through a region that the server shares with the caller. It ends with the
 /// region's connection; and where it fails once the client may use the region, that is closed, so that no
 /// copy that is still on its way meets the next transfer.
-class SharedTransfer : public Transfer, public RingUser, public grpc::ServerUnaryReactor {
+class SharedTransfer : public Transfer, public RingUser {
  public:
-  SharedTransfer(Runtime& runtime, std::shared_ptr<SharedLink> link, Options options);
+  /// Says how the transfer ended, to who asked for it.
+  struct Answer {
+    std::function<void(const grpc::Status&)> give;
+    bool over_the_link = false;  // which has to be there still
+  };
+  SharedTransfer(Runtime& runtime, std::shared_ptr<SharedLink> link, Options options, Answer answer);
 
   absl::Status take(const SharedMemoryMessage& message) final;
   void hung_up(const absl::Status& why) override { end(why); }
-  void OnCancel() override { end(absl::CancelledError("the client cancelled the transfer")); }
-  void OnDone() override { self_.reset(); }
+  void cancel() { end(absl::CancelledError("the client cancelled the transfer")); }
 
  protected:
   /// What the client says once the pieces have begun; as RingUser::take.
@@ -54,8 +59,8 @@ class SharedTransfer : public Transfer, public RingUser, public grpc::ServerUnar
 
   Runtime& runtime_;
   const std::shared_ptr<SharedLink> link_;
+  const Answer answer_;
   std::shared_ptr<SharedRegion> region_;
-  std::shared_ptr<Transfer> self_;  // until gRPC is done
   bool attached_ = false;
   std::atomic<bool> begun_ = false;
   std::atomic<std::uint32_t> own_slots_ = 0;  // a bit for each slot that the server has

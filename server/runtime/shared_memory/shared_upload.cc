@@ -9,9 +9,9 @@
 
 namespace cumulus::server {
 
-SharedUpload::SharedUpload(Runtime& runtime, std::shared_ptr<SharedLink> link, Options options,
+SharedUpload::SharedUpload(Runtime& runtime, std::shared_ptr<SharedLink> link, Options options, Answer answer,
                            v1::Buffer* response)
-    : SharedTransfer(runtime, std::move(link), std::move(options)), response_(response) {}
+    : SharedTransfer(runtime, std::move(link), std::move(options), std::move(answer)), response_(response) {}
 
 // Not when the call ends: copies may still be on their way to the memory.
 SharedUpload::~SharedUpload() {

@@ -12,7 +12,9 @@ namespace cumulus::server {
 /// One WriteShared call.
 class SharedUpload : public SharedTransfer, public UploadStream {
  public:
-  SharedUpload(Runtime& runtime, std::shared_ptr<SharedLink> link, Options options, v1::Buffer* response);
+  /// The buffer is written to `response` before the answer.
+  SharedUpload(Runtime& runtime, std::shared_ptr<SharedLink> link, Options options, Answer answer,
+               v1::Buffer* response);
   ~SharedUpload() override;
 
   void begin(const v1::WriteSharedRequest& request);

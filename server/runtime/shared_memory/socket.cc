@@ -169,6 +169,18 @@ absl::StatusOr<std::shared_ptr<SharedLink>> SharedMemorySocket::find(const std::
   return link;
 }
 
+void SharedMemorySocket::begin_calls_by(RegionCalls* calls) {
+  const std::unique_lock lock(calls_mutex_);
+  calls_ = calls;
+}
+
+absl::Status SharedMemorySocket::begin(const std::shared_ptr<SharedLink>& link, const Principal& caller,
+                                       const SharedMemoryMessage& message, std::string_view request) {
+  const std::shared_lock lock(calls_mutex_);
+  if (calls_ == nullptr) return no_answer("DRAINING", "the server takes no more calls");
+  return calls_->begin(link, caller, message, request);
+}
+
 void SharedMemorySocket::wake() const {
   const std::uint64_t one = 1;
   (void)!::write(wake_.number(), &one, sizeof(one));
@@ -226,8 +238,12 @@ void SharedMemorySocket::serve(Worker& worker) {
     {
       const std::lock_guard lock(mutex_);
       links_[id] = worker.link;
+      // Who knows the id, which nobody can guess, is who made that region.
+      const auto like = links_.find(worker.link->like());
+      const std::optional<Principal> owner = like == links_.end() ? std::nullopt : like->second->owner();
+      if (owner.has_value()) (void)worker.link->bind(*owner);
     }
-    worker.link->serve();
+    worker.link->serve(*this);
   }
   worker.link->close();
   {

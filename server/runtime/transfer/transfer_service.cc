@@ -89,6 +89,20 @@ Transfer::Options TransferService::options(std::string_view method, grpc::Callba
           check_instance(context, runtime_.instance)};
 }
 
+Transfer::Options TransferService::options(std::string_view method, absl::Duration timeout,
+                                           Principal caller) const {
+  const auto& limits = runtime_.configuration.limits;
+  const absl::Duration bounded = std::min(timeout, limits.max_deadline + absl::Seconds(1));
+  return {.method = method,
+          .client = "unix:shared-memory",
+          .principal = std::move(caller),
+          .deadline = CallDeadline::of(absl::ToChronoTime(absl::Now() + bounded), limits.max_deadline),
+          .max_stall = limits.stalled_transfer,
+          .shares = shares_,
+          .telemetry = runtime_.telemetry,
+          .drain = &runtime_.drain};
+}
+
 std::shared_ptr<StagingRing> TransferService::find_ring(const Device& device) const {
   const auto found = rings_.find(&device);
   return found != rings_.end() ? found->second : nullptr;

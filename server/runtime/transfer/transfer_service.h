@@ -32,6 +32,8 @@ class TransferService final
   /// Of a transfer that moves its bytes by another way, and counts as these do.
   Transfer::Options options(std::string_view method, grpc::CallbackServerContext& context,
                             Principal caller) const;
+  /// Likewise, asked for on a region's connection.
+  Transfer::Options options(std::string_view method, absl::Duration timeout, Principal caller) const;
   TransferWatch& watch() { return watch_; }
 
  private:
