@@ -91,7 +91,8 @@ class SlotFiller {
 /// The copying of an array out of the slots of a ring.
 class SlotEmptier {
  public:
-  SlotEmptier(RingCall& call, std::span<std::byte> destination) : call_(call), destination_(destination) {}
+  SlotEmptier(RingCall& call, std::span<std::byte> destination, CopyChoice& copies)
+      : call_(call), destination_(destination), copies_(copies) {}
 
   absl::Status empty(TransferParts& parts, std::size_t index) {
     if (!call_.wait_until_begun()) return over_before();
@@ -123,13 +124,14 @@ class SlotEmptier {
         message.offset > destination_.size() || message.bytes > destination_.size() - message.offset ||
         message.bytes > kSharedSlotBytes)
       return false;
-    std::memcpy(destination_.data() + message.offset, call_.region().slot(message.slot).data(),
-                message.bytes);
+    copies_.copy(destination_.subspan(message.offset, message.bytes),
+                 call_.region().slot(message.slot).first(message.bytes));
     return true;
   }
 
   RingCall& call_;
   const std::span<std::byte> destination_;
+  CopyChoice& copies_;
   std::atomic<std::size_t> given_ = kSharedSlots;
   std::atomic<std::size_t> left_ = destination_.size();
 };
@@ -179,7 +181,7 @@ std::optional<absl::Status> read_through_ring(Connection& connection, const Call
       split_transfer(destination.size(), choose(threads, options.connections, destination.size())),
       options.call.cancellation, options.progress, options.arrived);
   const CancellationScope scope(parts.stop(), [call] { call->abandon(); });
-  SlotEmptier emptier(*call, destination);
+  SlotEmptier emptier(*call, destination, connection.shared_memory().download_copies());
   v1::ReadSharedRequest request;
   request.set_name(name);
   call->start(std::move(request), options_for(connection, options.call, destination.size()), context);

@@ -11,6 +11,7 @@
 #include "library/connection_count.h"
 #include "library/shared_memory/arrays.h"
 #include "library/shared_memory/region.h"
+#include "library/shared_memory/streaming_copy.h"
 
 namespace cumulus {
 
@@ -53,6 +54,7 @@ class SharedMemory {
   /// How many threads copy.
   ConnectionCount& upload_threads() { return upload_threads_; }
   ConnectionCount& download_threads() { return download_threads_; }
+  CopyChoice& download_copies() { return download_copies_; }
 
  private:
   static constexpr std::size_t kMaxRings = 4;
@@ -61,6 +63,7 @@ class SharedMemory {
   const std::shared_ptr<SharedArrays> arrays_ = std::make_shared<SharedArrays>();
   ConnectionCount upload_threads_;
   ConnectionCount download_threads_;
+  CopyChoice download_copies_;
   mutable std::mutex mutex_;  // of what follows
   std::string socket_;
   std::vector<std::weak_ptr<const std::string>> known_;  // regions' ids
