@@ -325,7 +325,7 @@ def test_options_of_shared_arrays_reach_the_server(daemon):
             gone.numpy()
 
 
-@pytest.mark.parametrize("options", [{"request_id": "x" * 200}, {"ttl": 0}, {"ttl": 1e-10}, {"timeout": 0}], ids=str)
+@pytest.mark.parametrize("options", [{"request_id": "x" * 200}, {"ttl": 0}, {"ttl": 1e-10}], ids=str)
 def test_the_same_errors_of_shared_arrays(daemon, options):
     raised = []
     for library in (False, True):
@@ -334,8 +334,6 @@ def test_the_same_errors_of_shared_arrays(daemon, options):
             with pytest.raises(cumulus.Error) as error:
                 c.upload(filled(c), **options)
             raised.append([str(part) for part in told(error.value)])
-    if "timeout" in options:
-        raised[0][1] = raised[1][1] = ""  # gRPC's words
     assert raised[0] == raised[1]
 
 
