@@ -2,7 +2,7 @@
 
 #include "bench/baselines/sampling_table_draws.h"
 #include "bench/baselines/sampling_table_retired.cuh"
-#include "kernels/sampling_table/draw/draw_points.cuh"
+#include "kernels/sampling_table/draw/samples.cuh"
 #include "kernels/sampling_table/method.h"
 
 namespace cumulus::bench {

@@ -37,6 +37,7 @@ def with_result(page, name=RESULT):
 expect("a page of 251 lines", tree("line\n" * 251), r"^docs/operations/blur\.md:251: more than 250 lines")
 expect("a result that no page names", with_result("Nothing."), rf"^bench/results/blur/{RESULT}:1: no page names it")
 expect("a result that is named in part", with_result("blur_, box_h200 of the day"), "no page names it")
+expect("a result by too little of its beginning", with_result("blur_..."), "no page names it")
 expect("a result whose name ends another's", {**with_result(f"fast_{RESULT}"), f"bench/results/blur/fast_{RESULT}": ""},
        rf"^bench/results/blur/{RESULT}:1: no page names it")
 expect("a page that names what is not there", tree(f"rows\n[rows](../../bench/results/blur/{RESULT})"),
@@ -44,6 +45,7 @@ expect("a page that names what is not there", tree(f"rows\n[rows](../../bench/re
 
 expect("a page of 250 lines", tree("line\n" * 250), "^pages are short", status=0)
 expect("a result that a page names", with_result(f"([rows](../../bench/results/blur/{RESULT}))"), "name each of 1", status=0)
+expect("a result by its beginning", with_result("(blur_h200_...)"), "name each of 1", status=0)
 expect("a result without a date", with_result("See before.txt.", "before.txt"), "name each of 1", status=0)
 expect("a pattern of names", tree("bench/results/blur/*_2026-11-28.json"), "^pages are short", status=0)
 

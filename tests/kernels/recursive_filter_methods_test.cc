@@ -269,12 +269,14 @@ TEST_F(RecursiveFilterOnCuda, RefusesMethodsThatCannotDoIt) {
   EXPECT_THAT(refusal({4, 64 * 41}, wide, Method::kDecaying), HasSubstr("decay length is too long"));
   EXPECT_THAT(refusal({64, 64}, narrow, Method::kOnChip), HasSubstr("accepted"));
   EXPECT_THAT(refusal({8000, 8000}, narrow, Method::kOnChip), HasSubstr("a channel of the image has 15625"));
-  EXPECT_THAT(refusal({4, 64 * 41}, narrow, Choice(Method::kDecaying, 0)), HasSubstr("decay length is too long"));
+  EXPECT_THAT(refusal({4, 64 * 41}, narrow, Choice(Method::kDecaying, 0)),
+              HasSubstr("decay length is too long"));
   EXPECT_THAT(refusal({64, 64}, both(gaussian_filter(40, FilterBoundary::kZero)), Method::kDecaying),
               HasSubstr("strips take"));
   EXPECT_THAT(refusal({64, 64}, both(gaussian_filter(4, FilterBoundary::kMirror)), Method::kDecaying),
               HasSubstr("no mirror along x"));
-  EXPECT_THAT(refusal({64, 320}, narrow, Choice(Method::kDecaying, 0)), HasSubstr("decay length is too long"));
+  EXPECT_THAT(refusal({64, 320}, narrow, Choice(Method::kDecaying, 0)),
+              HasSubstr("decay length is too long"));
   const std::vector<double> stable = {-0.5};
   const RecursiveFilter one_way{feedback_filter(1, stable, {}, FilterBoundary::kMirror), {}};
   for (const Method method : {Method::kTiled, Method::kOnChip, Method::kDecaying}) {

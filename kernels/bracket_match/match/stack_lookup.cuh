@@ -12,9 +12,9 @@ namespace cumulus::bracket_match {
 
 static_assert(kTileWarps == 4, "the counts before a tile's chunks are read as one word");
 
-/// A tile's surviving opens and reaching closes are listed, as 16-bit entries, where the entries fit into the words that hold
-/// a bit for each element otherwise. An entry is the element's number in the tile, and its kind modulo 4
-/// above.
+/// A tile's surviving opens and reaching closes are listed, as 16-bit entries, where the entries fit into the
+/// words that hold a bit for each element otherwise. An entry is the element's number in the tile, and its
+/// kind modulo 4 above.
 using ListEntry = std::uint16_t;
 inline constexpr int kEntryKindShift = 12;
 static_assert(kTileItems <= 1 << kEntryKindShift);

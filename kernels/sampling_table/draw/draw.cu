@@ -1,6 +1,6 @@
 #include "kernels/core/launch_slices.h"
 #include "kernels/sampling_table/draw/draw.h"
-#include "kernels/sampling_table/draw/draw_points.cuh"
+#include "kernels/sampling_table/draw/samples.cuh"
 
 namespace cumulus::sampling_table {
 namespace {

@@ -130,10 +130,11 @@ absl::Status check_choice(const Plan& plan, double asked_error) {
           "about 14), no FILTER_MIRROR along x, and FILTER_REPEAT and FILTER_REFLECT along x only "
           "where the width is a multiple of 64 and more than 256; FILTER_TILED is right");
     case MethodObstacle::kTruncation:
-      return bad_field("max_truncation_error",
-                       concat("is ", asked_error,
-                              "; the filter's decay length is too long in an image of this size for the method "
-                              "to leave out no more; a larger one, or FILTER_TILED, is right"));
+      return bad_field(
+          "max_truncation_error",
+          concat("is ", asked_error,
+                 "; the filter's decay length is too long in an image of this size for the method "
+                 "to leave out no more; a larger one, or FILTER_TILED, is right"));
   }
   return absl::OkStatus();
 }
