@@ -1,0 +1,91 @@
+// Transfers that the library asks for on the connections of their regions.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <future>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cumulus/client.h"
+#include "tests/support/shared_memory_server.h"
+
+namespace cumulus::testing {
+namespace {
+
+constexpr std::size_t kBytes = std::size_t{3} << 20;
+
+std::vector<std::uint8_t> some_bytes() {
+  const std::string bytes = random_bytes(kBytes);
+  return {bytes.begin(), bytes.end()};
+}
+
+class LibraryOnADevice : public ::testing::Test {
+ protected:
+  static Session make_session(const SharedMemoryServer& server) {
+    ConnectOptions options;
+    options.credentials = Credentials();
+    const absl::StatusOr<Client> client = Client::connect(server.address, options);
+    EXPECT_TRUE(client.ok()) << client.status();
+    return *client->create_session();
+  }
+  Array shared_array(const std::vector<std::uint8_t>& bytes) {
+    absl::StatusOr<Array> array =
+        session_.allocate_shared(ElementType::kUint8, {static_cast<std::int64_t>(kBytes)});
+    EXPECT_TRUE(array.ok()) << array.status();
+    std::memcpy(array->mutable_bytes().data(), bytes.data(), bytes.size());
+    return *std::move(array);
+  }
+  bool comes_back(const Array& array, const std::vector<std::uint8_t>& bytes) {
+    const absl::StatusOr<Buffer> buffer = session_.upload(array.view());
+    if (!buffer.ok()) return false;
+    const auto back = session_.download<std::uint8_t>(*buffer);
+    return back.ok() && *back == bytes;
+  }
+
+  std::unique_ptr<StagedDevice> device_ = staged_device();
+  StagedDevice& staged_ = *device_;
+  SharedMemoryServer server_{std::move(device_)};
+  Session session_ = make_session(server_);
+};
+
+TEST_F(LibraryOnADevice, UploadsAnArrayAgainAndAgain) {
+  const std::vector<std::uint8_t> bytes = some_bytes();
+  const Array first = shared_array(bytes);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(comes_back(first, bytes));
+  // Like the first, which the server knows.
+  EXPECT_TRUE(comes_back(shared_array(bytes), bytes));
+}
+
+TEST_F(LibraryOnADevice, LeavesAnArrayWholeWhoseUploadWasGivenUp) {
+  const std::vector<std::uint8_t> bytes = some_bytes();
+  const Array array = shared_array(bytes);
+  ASSERT_TRUE(session_.upload(array.view()).ok());  // by gRPC; from now on the server knows the region
+  ASSERT_EQ(server_.socket->shares().regions(), 1);
+  for (const bool by_deadline : {false, true}) {
+    const Array other = shared_array(bytes);
+    staged_.hold();
+    const Cancellation cancellation;
+    UploadOptions options;
+    options.call.cancellation = cancellation;
+    if (by_deadline) options.call.timeout = absl::Milliseconds(50);
+    auto upload =
+        std::async(std::launch::async, [&] { return session_.upload(other.view(), options).status(); });
+    ASSERT_TRUE(eventually([&] { return staged_.waiting_copies() > 0; }));
+    if (!by_deadline) cancellation.cancel();
+    EXPECT_EQ(upload.get().code(),
+              by_deadline ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kCancelled);
+    staged_.release();
+    EXPECT_TRUE(
+        std::equal(bytes.begin(), bytes.end(), reinterpret_cast<const std::uint8_t*>(other.bytes().data())));
+    EXPECT_TRUE(comes_back(other, bytes)) << "another way";
+  }
+  // Its connection may bring that call's answer yet: a ring took it, beside the first array's region.
+  EXPECT_EQ(server_.socket->shares().regions(), 2);
+}
+
+}  // namespace
+}  // namespace cumulus::testing
