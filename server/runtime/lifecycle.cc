@@ -184,6 +184,7 @@ void intercept(grpc::ServerBuilder& builder, const std::vector<grpc::Service*>& 
   std::vector<std::string> counted;
   for (grpc::Service* service : services) {
     if (auto* counts = dynamic_cast<CountsItsCalls*>(service)) counted.push_back(counts->count_in(calls));
+    if (auto* counts = dynamic_cast<CountsItsWork*>(service)) counts->count_work_in(calls);
   }
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> interceptors;
   interceptors.push_back(make_call_interceptors(calls, std::move(counted)));

@@ -1,4 +1,5 @@
 // Transfers that clients ask for on their regions' connections, and what hostile clients can do there.
+#include <absl/time/clock.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,6 +68,13 @@ class RegionCalls : public ::testing::Test {
     EXPECT_EQ(std::string(ring.memory(), data.size()), data);
   }
 
+  /// Whether a drain that waits so long sees all end.
+  bool all_ends_within(absl::Duration limit) const {
+    const absl::Time start = absl::Now();
+    server_.calls->wait_for_none(limit);
+    return absl::Now() - start < limit;
+  }
+
   SharedMemoryServer server_{host_device()};
 };
 
@@ -76,6 +84,19 @@ TEST_F(RegionCalls, BringArraysThereAndBackAgainAndAgain) {
   EXPECT_EQ(ring.said, kRegionTakesCalls);
   make_known(ring);
   for (int i = 0; i < 3; ++i) expect_service(ring);
+}
+
+TEST_F(RegionCalls, AreWaitedForByADrain) {
+  RawSharedRegion ring(server_.socket->address());
+  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
+  make_known(ring);
+  EXPECT_TRUE(all_ends_within(absl::Seconds(10)));
+  call(ring, SharedMemoryCall::kWrite, write_text(1000));
+  ASSERT_EQ(ring.next().kind, Message::kBegin);
+  EXPECT_FALSE(all_ends_within(absl::Milliseconds(50)));
+  ring.fill(0, std::string(1000, 'd'), 0);
+  EXPECT_EQ(ring.answer().code, 0U);
+  EXPECT_TRUE(all_ends_within(absl::Seconds(10)));
 }
 
 TEST_F(RegionCalls, MayBeOnARegionLikeOneThatIsKnown) {

@@ -37,6 +37,7 @@ class SharedMemoryServer {
         shared_service_(runtime, transfer_service_, socket.get()),
         server_service_(runtime, socket != nullptr ? socket->address() : "") {
     keep_grpc_engine();
+    shared_service_.count_work_in(calls);
     grpc::ServerBuilder builder;
     int port = 0;
     builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -112,6 +113,7 @@ class SharedMemoryServer {
 
  public:
   std::unique_ptr<server::SharedMemorySocket> socket;
+  const std::shared_ptr<server::OpenCalls> calls = std::make_shared<server::OpenCalls>();  // not gRPC's
   std::string address;
   std::string session;
   std::unique_ptr<v1::Sessions::Stub> sessions;

@@ -76,7 +76,21 @@ void OpenCalls::end(const std::string& peer, bool awaited) {
     found->second.idle_since = absl::Now();
     if (found->second.forgotten) peers_.erase(found);
   }
-  if (awaited && --awaited_ == 0) none_awaited_.notify_all();
+  if (awaited) end_awaited();
+}
+
+void OpenCalls::end_awaited() {
+  if (--awaited_ == 0) none_awaited_.notify_all();
+}
+
+void OpenCalls::begin_work() {
+  const std::lock_guard lock(mutex_);
+  ++awaited_;
+}
+
+void OpenCalls::end_work() {
+  const std::lock_guard lock(mutex_);
+  end_awaited();
 }
 
 absl::Time OpenCalls::idle_since(const std::string& peer) const {

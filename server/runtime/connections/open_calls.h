@@ -25,6 +25,9 @@ class OpenCalls {
   /// `awaited`: a drain waits for it.
   void begin(const std::string& peer, bool awaited);
   void end(const std::string& peer, bool awaited);
+  /// Work that a drain waits for, and that no call of gRPC's stands for.
+  void begin_work();
+  void end_work();
 
   /// Since when the peer has had no call; InfiniteFuture while it has one, InfinitePast where it had none.
   absl::Time idle_since(const std::string& peer) const;
@@ -35,7 +38,7 @@ class OpenCalls {
   std::size_t connections() const { return connections_; }
   /// All calls that have begun so far.
   std::uint64_t begun() const { return begun_; }
-  /// Waits until no awaited call runs, or until `limit` is over.
+  /// Waits until no awaited call and no work runs, or until `limit` is over.
   void wait_for_none(absl::Duration limit);
 
  private:
@@ -44,6 +47,8 @@ class OpenCalls {
     absl::Time idle_since;
     bool forgotten = false;
   };
+
+  void end_awaited();
 
   mutable std::mutex mutex_;
   std::condition_variable none_awaited_;
@@ -68,6 +73,26 @@ class OpenCall {
   const std::shared_ptr<OpenCalls> calls_;
   const std::string peer_;
   const bool awaited_;
+};
+
+/// Counts work for as long as it lives.
+class OpenWork {
+ public:
+  explicit OpenWork(std::shared_ptr<OpenCalls> calls) : calls_(std::move(calls)) { calls_->begin_work(); }
+  ~OpenWork() { calls_->end_work(); }
+  OpenWork(const OpenWork&) = delete;
+  OpenWork& operator=(const OpenWork&) = delete;
+
+ private:
+  const std::shared_ptr<OpenCalls> calls_;
+};
+
+/// A service whose clients ask for work by another way than gRPC, too.
+class CountsItsWork {
+ public:
+  virtual ~CountsItsWork() = default;
+  /// Before the first work.
+  virtual void count_work_in(std::shared_ptr<OpenCalls> calls) = 0;
 };
 
 /// A service that counts its calls itself, and itself says what is wrong with a malformed message: for its

@@ -78,11 +78,15 @@ std::string brief_details(const grpc::Status& status) {
   return details.SerializeAsString();
 }
 
-/// The ANSWER of a transfer that ended so, with the buffer where there is one.
+/// The ANSWER of a transfer that ended so, with the buffer where there is one. `calls` count the transfer,
+/// where they are there.
 SharedTransfer::Answer answer_over(const std::shared_ptr<SharedLink>& link,
-                                   std::shared_ptr<const v1::Buffer> buffer) {
+                                   std::shared_ptr<const v1::Buffer> buffer,
+                                   const std::shared_ptr<OpenCalls>& calls) {
+  std::shared_ptr<const OpenWork> work;
+  if (calls != nullptr) work = std::make_shared<const OpenWork>(calls);
   // The link has the transfer, which has this.
-  return {[weak = std::weak_ptr(link), buffer = std::move(buffer)](const grpc::Status& status) {
+  return {[weak = std::weak_ptr(link), buffer = std::move(buffer), work](const grpc::Status& status) {
             const std::shared_ptr<SharedLink> there = weak.lock();
             if (there == nullptr) return;
             std::string text = status.error_details();
@@ -141,7 +145,7 @@ absl::Status SharedMemoryService::begin(const std::shared_ptr<SharedLink>& link,
     options.min_rate = runtime_.configuration.limits.min_upload_rate;
     const auto buffer = std::make_shared<v1::Buffer>();
     const auto upload = make_upload(kind_of(*link), runtime_, link, std::move(options),
-                                    answer_over(link, buffer), buffer.get());
+                                    answer_over(link, buffer, calls_), buffer.get());
     transfers_.watch().add(upload);
     upload->begin(*wanted);
     return absl::OkStatus();
@@ -150,7 +154,7 @@ absl::Status SharedMemoryService::begin(const std::shared_ptr<SharedLink>& link,
   if (!wanted.ok()) return wanted.status();
   const auto download =
       make_download(kind_of(*link), runtime_, link, transfers_.options(kReadShared, timeout, caller),
-                    answer_over(link, nullptr));
+                    answer_over(link, nullptr, calls_));
   transfers_.watch().add(download);
   download->begin(*wanted);
   return absl::OkStatus();

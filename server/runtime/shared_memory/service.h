@@ -1,6 +1,12 @@
 #pragma once
 
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
 #include "cumulus/v1/shared_memory.grpc.pb.h"
+#include "server/runtime/connections/open_calls.h"
 #include "server/runtime/runtime.h"
 #include "server/runtime/shared_memory/region_calls.h"
 #include "server/runtime/shared_memory/socket.h"
@@ -9,7 +15,9 @@
 namespace cumulus::server {
 
 /// cumulus.v1.SharedMemory.
-class SharedMemoryService final : public v1::SharedMemory::CallbackService, public RegionCalls {
+class SharedMemoryService final : public v1::SharedMemory::CallbackService,
+                                  public RegionCalls,
+                                  public CountsItsWork {
  public:
   /// Its transfers count as those of `transfers`. `socket` is null where no memory is shared; it begins its
   /// clients' transfers here.
@@ -23,6 +31,7 @@ class SharedMemoryService final : public v1::SharedMemory::CallbackService, publ
                                        v1::ReadSharedResponse* response) override;
   absl::Status begin(const std::shared_ptr<SharedLink>& link, const Principal& caller,
                      const SharedMemoryMessage& message, std::string_view request) override;
+  void count_work_in(std::shared_ptr<OpenCalls> calls) override { calls_ = std::move(calls); }
 
  private:
   absl::StatusOr<std::shared_ptr<SharedLink>> find(const std::string& region, const Principal& caller);
@@ -32,6 +41,7 @@ class SharedMemoryService final : public v1::SharedMemory::CallbackService, publ
   Runtime& runtime_;
   TransferService& transfers_;
   SharedMemorySocket* const socket_;
+  std::shared_ptr<OpenCalls> calls_;  // null: nobody waits for what regions' connections ask for
 };
 
 }  // namespace cumulus::server
