@@ -27,7 +27,7 @@ using recursive_filter::OneAxisPlan;
 using recursive_filter::RingPlan;
 using testing::kH200;
 using testing::kRtx4090;
-constexpr DeviceNumbers kSmallGpu{75, 20, 1024, 64 * 1024, 64 * 1024, std::size_t{4} << 20};
+using testing::kSmallTuring;
 
 constexpr auto kFloat = FilterElement::kFloat;
 constexpr auto kHalf = FilterElement::kFloat16;
@@ -176,7 +176,7 @@ TEST(FirGaussianMethod, IsTheOneOfTheTable) {
     SCOPED_TRACE(row.name());
     EXPECT_EQ(text_of(row.plan(kH200)), row.on_h200);
     EXPECT_EQ(text_of(row.plan(kRtx4090)), row.on_rtx4090);
-    EXPECT_EQ(text_of(row.plan(kSmallGpu)), row.on_small);
+    EXPECT_EQ(text_of(row.plan(kSmallTuring)), row.on_small);
   }
 }
 
@@ -189,7 +189,7 @@ std::size_t reserved_bytes(const Row& row, const DeviceNumbers& device) {
 TEST(FirGaussianMethod, TakesTheScratchMemoryThatAdmissionReserves) {
   for (const Row& row : rows()) {
     SCOPED_TRACE(row.name());
-    for (const DeviceNumbers& device : {kH200, kRtx4090, kSmallGpu}) {
+    for (const DeviceNumbers& device : {kH200, kRtx4090, kSmallTuring}) {
       const std::size_t reserved = row.element == kDouble ? reserved_bytes<double>(row, device)
                                    : row.element == kHalf ? reserved_bytes<Float16>(row, device)
                                                           : reserved_bytes<float>(row, device);
@@ -217,7 +217,7 @@ struct ExpectFits {
 };
 
 TEST(FirGaussianMethod, FitsEachDeviceWhateverTheImage) {
-  for (const DeviceNumbers& device : {kH200, kRtx4090, kSmallGpu}) {
+  for (const DeviceNumbers& device : {kH200, kRtx4090, kSmallTuring}) {
     for (const double sigma : {0.3, 1.0, 3.9, 4.0, 8.0, 33.0, 1000.0}) {
       for (const std::int64_t height : {1, 63, 1080, 8192}) {
         for (const std::int64_t width : {1, 100, 1920, 16384}) {

@@ -32,7 +32,7 @@ using Method = RecursiveFilterMethod;
 
 using testing::kH200;
 using testing::kRtx4090;
-constexpr DeviceNumbers kSmallGpu{75, 20, 1024, 64 * 1024, 64 * 1024, std::size_t{4} << 20};
+using testing::kSmallTuring;
 
 constexpr auto kFloat = FilterElement::kFloat;
 constexpr auto kHalf = FilterElement::kFloat16;
@@ -251,7 +251,7 @@ TEST(RecursiveFilterMethod, IsTheOneOfTheTable) {
     SCOPED_TRACE(row.name());
     EXPECT_EQ(row.chosen(kH200), row.on_h200);
     EXPECT_EQ(row.chosen(kRtx4090), row.on_rtx4090);
-    EXPECT_EQ(row.chosen(kSmallGpu), row.on_small);
+    EXPECT_EQ(row.chosen(kSmallTuring), row.on_small);
   }
 }
 
@@ -314,7 +314,7 @@ TEST(RecursiveFilterMethod, OfGrayImagesIsTheOneThatWasMeasured) {
 
 TEST(RecursiveFilterMethod, TakesScratchOnlyWhereItIsUsed) {
   for (const Row& row : rows()) {
-    for (const DeviceNumbers& device : {kH200, kRtx4090, kSmallGpu}) {
+    for (const DeviceNumbers& device : {kH200, kRtx4090, kSmallTuring}) {
       const Plan plan = row.plan(device);
       const bool uses = std::holds_alternative<TiledPlan>(plan) ||
                         (std::holds_alternative<LinesPlan>(plan) && row.element == kHalf);

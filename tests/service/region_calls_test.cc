@@ -263,18 +263,11 @@ TEST(RegionCallAttacksOnADevice, ThatWriteBeforeTheCopyAreSeenByTheChecksToo) {
   ASSERT_TRUE(server.socket->find(ring.text, caller).ok());
   ring.send({.kind = Message::kCall, .offset = kLong}, server.write_request("", 1000).SerializeAsString());
   ASSERT_EQ(ring.next().kind, Message::kBegin);
-  staged.hold();
-  ring.fill(0, std::string(1000, 'a'), 0);
-  ASSERT_TRUE(eventually([&] { return staged.waiting_copies() > 0; }));
-  std::memset(ring.slot(0), 'b', 1000);
-  staged.release();
+  fill_and_overwrite(staged, ring);
   const RawSharedRegion::Answer answer = ring.answer();
   v1::Buffer buffer;
   ASSERT_TRUE(answer.code == 0 && buffer.ParseFromString(answer.text));
-  const auto resident = server.runtime.sessions.find_buffer(buffer.name(), caller);
-  ASSERT_TRUE(resident.ok()) << resident.status();
-  const std::string head(reinterpret_cast<const char*>((*resident)->head.data()), (*resident)->head.size());
-  EXPECT_EQ(head, server.download(buffer.name()).substr(0, head.size()));
+  server.expect_checks_of_what_is_there(buffer.name(), caller);
 }
 
 }  // namespace

@@ -20,5 +20,11 @@ inline constexpr DeviceNumbers kRtx4090{.architecture = 89,
                                         .multiprocessor_shared_bytes = 100 * 1024,
                                         .block_shared_bytes = 99 * 1024,
                                         .l2_bytes = std::size_t{72} << 20};
+inline constexpr DeviceNumbers kSmallTuring{.architecture = 75,
+                                            .multiprocessors = 20,
+                                            .multiprocessor_threads = 1024,
+                                            .multiprocessor_shared_bytes = 64 * 1024,
+                                            .block_shared_bytes = 64 * 1024,
+                                            .l2_bytes = std::size_t{4} << 20};
 
 }  // namespace cumulus::testing

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -14,6 +15,8 @@
 #include "server/runtime/shared_memory/service.h"
 #include "server/runtime/shared_memory/socket.h"
 #include "tests/support/eventually.h"
+#include "tests/support/raw_shared_region.h"
+#include "tests/support/staged_device.h"
 #include "tests/support/transfer_server.h"
 
 namespace cumulus::testing {
@@ -82,6 +85,14 @@ class SharedMemoryServer {
     return data;
   }
 
+  /// What requests are checked by is what kernels read.
+  void expect_checks_of_what_is_there(const std::string& name, const server::Principal& caller) {
+    const auto resident = runtime.sessions.find_buffer(name, caller);
+    ASSERT_TRUE(resident.ok()) << resident.status();
+    const std::string head(reinterpret_cast<const char*>((*resident)->head.data()), (*resident)->head.size());
+    EXPECT_EQ(head, download(name).substr(0, head.size()));
+  }
+
   std::size_t reserved_bytes() { return runtime.devices.front().device->budget()->reserved_bytes(); }
   /// No region is left, nor what a transfer had reserved.
   bool has_reclaimed_all() {
@@ -125,5 +136,15 @@ class SharedMemoryServer {
   server::ServerService server_service_;
   std::unique_ptr<grpc::Server> server_;
 };
+
+/// A client that writes 1000 bytes into its ring and others over them, before the server copies them to the
+/// device.
+inline void fill_and_overwrite(StagedDevice& staged, const RawSharedRegion& ring) {
+  staged.hold();
+  ring.fill(0, std::string(1000, 'a'), 0);
+  ASSERT_TRUE(eventually([&] { return staged.waiting_copies() > 0; }));
+  std::memset(ring.slot(0), 'b', 1000);
+  staged.release();
+}
 
 }  // namespace cumulus::testing

@@ -25,16 +25,11 @@ std::uint32_t checksum_of(std::span<const std::byte> bytes) {
   return crc32c(std::as_bytes(std::span(chunks)));
 }
 
-/// Of WriteShared; empty where the array has to go another way.
-std::optional<absl::StatusOr<Uploaded>> uploaded_of(absl::StatusOr<grpc::ByteBuffer> answer,
-                                                    const SharedRegion& region) {
-  if (!answer.ok()) {
-    if (belongs_to_streams(answer.status())) return std::nullopt;
-    return answer.status();
-  }
-  Uploaded uploaded;
-  if (absl::Status parsed = wire::parse(*answer, uploaded.buffer); !parsed.ok()) return parsed;
+/// What a WriteShared that succeeded has answered.
+absl::StatusOr<Uploaded> uploaded_of(grpc::ByteBuffer& answer, const SharedRegion& region) {
   if (region.becomes_the_servers()) region.hang_up();
+  Uploaded uploaded;
+  if (absl::Status parsed = wire::parse(answer, uploaded.buffer); !parsed.ok()) return parsed;
   return uploaded;
 }
 
@@ -67,7 +62,9 @@ bool start_shared_write(Connection& connection, const CallContext& context, cons
   call.timeout = connection.deadline(options.call, transfer_allowance(bytes.size())) - absl::Now();
   connection.call("/cumulus.v1.SharedMemory/WriteShared", wire::serialize(request), call, context,
                   [region, done = std::move(done)](absl::StatusOr<grpc::ByteBuffer> answer) {
-                    done(uploaded_of(std::move(answer), *region));
+                    if (answer.ok()) return done(uploaded_of(*answer, *region));
+                    if (belongs_to_streams(answer.status())) return done(std::nullopt);
+                    done(answer.status());
                   });
   return true;
 }
@@ -86,16 +83,17 @@ std::optional<absl::StatusOr<Uploaded>> write_shared_array(Connection& connectio
   const auto call = std::make_shared<RegionCall>(connection, *region);
   call->expect_copy(bytes.size());
   call->start(std::move(request), terms, context);
-  Uploaded uploaded;
-  if (checksum == Checksum::kWanted) uploaded.checksum = checksum_of(bytes);  // while the server copies
+  const std::uint32_t sum =
+      checksum == Checksum::kWanted ? checksum_of(bytes) : 0;  // while the server copies
   absl::StatusOr<grpc::ByteBuffer> answer = call->wait();
   if (call->was_given_up()) arrays.retire(bytes.data());
   if (!answer.ok()) {
     if (call->goes_another_way(answer.status()) && !call->was_given_up()) return std::nullopt;
     return answer.status();
   }
-  if (region->becomes_the_servers()) region->hang_up();
-  if (absl::Status parsed = wire::parse(*answer, uploaded.buffer); !parsed.ok()) return parsed;
+  absl::StatusOr<Uploaded> uploaded = uploaded_of(*answer, *region);
+  if (!uploaded.ok()) return uploaded;
+  uploaded->checksum = sum;
   if (options.progress) {
     const auto total = static_cast<std::int64_t>(bytes.size());
     options.progress(total, total);

@@ -191,17 +191,28 @@ bool has_large_steps(const std::vector<FirStage>& stages, const FirExtents& imag
                      [&](const FirStage& stage) { return is_large(stage.y) || is_large(stage.x); });
 }
 
-std::vector<FirStage> axis_by_axis(const std::vector<FirStage>& stages) {
+namespace {
+
+/// Stages along one axis each; along y first where `y_goes_first` says so of a stage.
+template <class Predicate>
+std::vector<FirStage> single_axes(const std::vector<FirStage>& stages, const Predicate& y_goes_first) {
   std::vector<FirStage> single;
   for (const FirStage& stage : stages) {
     const FirStage along_y{stage.y, {}};
     const FirStage along_x{{}, stage.x};
-    const bool rises = stage.x.has_value() && stage.x->phases > 1;
-    for (const FirStage& one : rises ? std::array{along_y, along_x} : std::array{along_x, along_y}) {
+    for (const FirStage& one :
+         y_goes_first(stage) ? std::array{along_y, along_x} : std::array{along_x, along_y}) {
       if (one.y.has_value() || one.x.has_value()) single.push_back(one);
     }
   }
   return single;
+}
+
+}  // namespace
+
+std::vector<FirStage> axis_by_axis(const std::vector<FirStage>& stages) {
+  return single_axes(stages,
+                     [](const FirStage& stage) { return stage.x.has_value() && stage.x->phases > 1; });
 }
 
 namespace {
@@ -222,16 +233,8 @@ std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image
   const std::vector<FirStage> stages = plan_fir_stages(blur, image);
   if (has_large_steps(stages, image)) return axis_by_axis(stages);
   if (stages.size() == 1 || goes_together(stages.front(), image)) return stages;
-  std::vector<FirStage> single;
-  for (const FirStage& stage : stages) {
-    const FirStage along_y{stage.y, {}};
-    const FirStage along_x{{}, stage.x};
-    const bool falls = stage.y.has_value() && stage.y->advance > 1;
-    for (const FirStage& one : falls ? std::array{along_y, along_x} : std::array{along_x, along_y}) {
-      if (one.y.has_value() || one.x.has_value()) single.push_back(one);
-    }
-  }
-  return single;
+  return single_axes(stages,
+                     [](const FirStage& stage) { return stage.y.has_value() && stage.y->advance > 1; });
 }
 
 FirScratch fir_scratch(const std::vector<FirStage>& stages, const FirExtents& image, std::int64_t channels,
