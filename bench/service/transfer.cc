@@ -74,7 +74,12 @@ class Transfers {
         array_(array),
         resident_(value_or_throw(session_.upload(array), "upload")) {}
 
-  void upload() const { value_or_throw(session_.upload(array_), "upload"); }
+  /// 0 connections: as the library chooses.
+  void upload(int connections = 0) const {
+    UploadOptions options;
+    options.connections = connections;
+    value_or_throw(session_.upload(array_, options), "upload");
+  }
   /// An array that lies in memory that the server shares, with the same elements.
   Array shared_array() const {
     Array shared = value_or_throw(session_.allocate_shared(array_.type(), array_.shape()), "shared array");
@@ -82,8 +87,10 @@ class Transfers {
     return shared;
   }
   void upload(const Array& array) const { value_or_throw(session_.upload(array.view()), "upload"); }
-  void download(std::span<std::byte> into) const {
-    if (const absl::Status status = session_.download(resident_, into); !status.ok())
+  void download(std::span<std::byte> into, int connections = 0) const {
+    DownloadOptions options;
+    options.connections = connections;
+    if (const absl::Status status = session_.download(resident_, into, options); !status.ok())
       throw std::runtime_error("download: " + status.ToString());
   }
 
@@ -156,6 +163,8 @@ int measure(const TransferArguments& arguments, const Where& where) {
       {"bare download", [&] { bare.download(bytes); }},
       {"upload", [&] { plain.upload(); }},
       {"download", [&] { plain.download(received); }},
+      {"upload, one", [&] { plain.upload(1); }},
+      {"download, one", [&] { plain.download(received, 1); }},
       {"upload, TLS", [&] { tls.upload(); }},
       {"download, TLS", [&] { tls.download(received); }},
       {"bare up, TLS", [&] { bare_tls.upload(bytes); }},

@@ -193,8 +193,8 @@ absl::Status SharedMemoryService::begin_write(const std::shared_ptr<SharedLink>&
   const auto buffer = std::make_shared<v1::Buffer>();
   const auto upload = make_upload(kind_of(*link), runtime_, link, std::move(options),
                                   answer_over(link, buffer, calls_), buffer.get());
-  transfers_.watch().add(upload);
   upload->begin(*wanted);
+  transfers_.watch().add(upload);  // which may wake its thread: the copy is on its way
   return absl::OkStatus();
 }
 
@@ -205,8 +205,8 @@ absl::Status SharedMemoryService::begin_read(const std::shared_ptr<SharedLink>& 
   if (!wanted.ok()) return wanted.status();
   const auto download =
       make_download(kind_of(*link), runtime_, link, std::move(options), answer_over(link, nullptr, calls_));
-  transfers_.watch().add(download);
   download->begin(*wanted, gives);
+  transfers_.watch().add(download);
   return absl::OkStatus();
 }
 
