@@ -43,9 +43,14 @@ inline constexpr std::uint64_t kRegionIsTaken = 1;
 inline constexpr std::uint64_t kRegionTakesCalls = 2;
 /// The third of a REGION's: whose it is, is known.
 inline constexpr std::uint64_t kRegionIsKnown = 4;
+/// The fourth of a REGION's: kReadGiven may come, and CALL may name a trace.
+inline constexpr std::uint64_t kRegionTakesGifts = 8;
 
-/// Of a CALL, in its slot.
-enum class SharedMemoryCall : std::uint32_t { kWrite = 0, kRead = 1 };
+/// Of a CALL, in its slot. kReadGiven: as kRead, and what the client would give after BEGIN is the server's
+/// at once: BEGIN does not come.
+enum class SharedMemoryCall : std::uint32_t { kWrite = 0, kRead = 1, kReadGiven = 2 };
+/// Of an ANSWER, in its offset: the transfer ended before it began, with the region as it was.
+inline constexpr std::uint64_t kAnswerOfNothing = 1;
 
 /// As Capabilities.max_chunk_bytes, so that pieces are those of streams.
 inline constexpr std::size_t kSharedSlotBytes = std::size_t{1} << 20;

@@ -20,7 +20,6 @@
 #include "bench/service/plain_sockets.h"
 #include "bench/service/turns.h"
 #include "cumulus/client.h"
-#include "proto/process.h"
 
 namespace cumulus::bench {
 namespace {
@@ -146,7 +145,6 @@ void print(const BothWays& measured, std::size_t bytes) {
 
 int measure(const TransferArguments& arguments, const Addresses& addresses) {
   const PlainServer plain_server;
-  prepare_process();
   const std::size_t bytes = arguments.bytes();
   const std::vector<std::uint8_t> sent = random_bytes(bytes);
   std::vector<std::byte> received(bytes);

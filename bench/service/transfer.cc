@@ -74,7 +74,12 @@ class Transfers {
         array_(array),
         resident_(value_or_throw(session_.upload(array), "upload")) {}
 
-  void upload() const { value_or_throw(session_.upload(array_), "upload"); }
+  /// 0 connections: as the library chooses.
+  void upload(int connections = 0) const {
+    UploadOptions options;
+    options.connections = connections;
+    value_or_throw(session_.upload(array_, options), "upload");
+  }
   /// An array that lies in memory that the server shares, with the same elements.
   Array shared_array() const {
     Array shared = value_or_throw(session_.allocate_shared(array_.type(), array_.shape()), "shared array");
@@ -82,8 +87,10 @@ class Transfers {
     return shared;
   }
   void upload(const Array& array) const { value_or_throw(session_.upload(array.view()), "upload"); }
-  void download(std::span<std::byte> into) const {
-    if (const absl::Status status = session_.download(resident_, into); !status.ok())
+  void download(std::span<std::byte> into, int connections = 0) const {
+    DownloadOptions options;
+    options.connections = connections;
+    if (const absl::Status status = session_.download(resident_, into, options); !status.ok())
       throw std::runtime_error("download: " + status.ToString());
   }
 
@@ -94,7 +101,12 @@ class Transfers {
   const Buffer resident_;
 };
 
-std::vector<std::string> rows_of(const std::vector<Subject>& subjects) {
+double faults_per_mebibyte(const Subject& subject, std::size_t bytes) {
+  return subject.median_page_faults() * static_cast<double>(std::size_t{1} << 20) /
+         static_cast<double>(bytes);
+}
+
+std::vector<std::string> rows_of(const std::vector<Subject>& subjects, std::size_t bytes) {
   std::vector<std::string> rows;
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     const Subject& subject = subjects[i];
@@ -102,6 +114,7 @@ std::vector<std::string> rows_of(const std::vector<Subject>& subjects) {
                    json_field("rounds", static_cast<double>(subject.seconds.size())) + ", " +
                    json_field("median_seconds", subject.median_seconds()) + ", " +
                    json_field("median_cpu_seconds", subject.median_cpu_seconds()) + ", " +
+                   json_field("page_faults_per_mebibyte", faults_per_mebibyte(subject, bytes)) + ", " +
                    json_field("ratio_to_bare", ratio(subject, subjects[i % 2])));
   }
   return rows;
@@ -111,10 +124,10 @@ void print(const std::vector<Subject>& subjects, std::size_t bytes) {
   for (std::size_t i = 0; i < subjects.size(); ++i) {
     const Subject& subject = subjects[i];
     std::printf(
-        "%-16s %8.4f s %8.2f GB/s %6.2f CPU s/GiB  ratio to bare %5.2f\n", subject.name.c_str(),
-        subject.median_seconds(), subject.gigabytes_per_second(bytes),
+        "%-16s %8.4f s %8.2f GB/s %6.2f CPU s/GiB %7.1f page faults/MiB  ratio to bare %5.2f\n",
+        subject.name.c_str(), subject.median_seconds(), subject.gigabytes_per_second(bytes),
         subject.median_cpu_seconds() * static_cast<double>(std::size_t{1} << 30) / static_cast<double>(bytes),
-        ratio(subject, subjects[i % 2]));
+        faults_per_mebibyte(subject, bytes), ratio(subject, subjects[i % 2]));
   }
 }
 
@@ -150,6 +163,8 @@ int measure(const TransferArguments& arguments, const Where& where) {
       {"bare download", [&] { bare.download(bytes); }},
       {"upload", [&] { plain.upload(); }},
       {"download", [&] { plain.download(received); }},
+      {"upload, one", [&] { plain.upload(1); }},
+      {"download, one", [&] { plain.download(received, 1); }},
       {"upload, TLS", [&] { tls.upload(); }},
       {"download, TLS", [&] { tls.download(received); }},
       {"bare up, TLS", [&] { bare_tls.upload(bytes); }},
@@ -166,7 +181,7 @@ int measure(const TransferArguments& arguments, const Where& where) {
   std::printf("%s, %zu MiB over loopback, %d rounds, medians\n", server.description().c_str(),
               arguments.mebibytes, arguments.rounds);
   print(subjects, bytes);
-  write_rows(arguments, json_field("device", server.description()), rows_of(subjects));
+  write_rows(arguments, json_field("device", server.description()), rows_of(subjects, bytes));
   return came_back({received, filled_shared.bytes()}, sent);
 }
 

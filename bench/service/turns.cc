@@ -1,5 +1,7 @@
 #include "bench/service/turns.h"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -10,6 +12,7 @@
 #include <random>
 
 #include "bench/harness/commit.h"
+#include "proto/process.h"
 
 namespace cumulus::bench {
 namespace {
@@ -28,6 +31,12 @@ double process_cpu_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
+double process_page_faults() {
+  rusage used{};
+  ::getrusage(RUSAGE_SELF, &used);
+  return static_cast<double>(used.ru_minflt);
+}
+
 }  // namespace
 
 int run_program(CLI::App& app, int argc, char** argv, TransferArguments& arguments,
@@ -40,6 +49,7 @@ int run_program(CLI::App& app, int argc, char** argv, TransferArguments& argumen
       ->capture_default_str();
   app.add_option("--json", arguments.json, "Write the rows there too")->type_name("FILE");
   CLI11_PARSE(app, argc, argv);
+  prepare_process();  // as daemon and command line do
   arguments.command = app.get_name();
   for (int i = 1; i < argc; ++i) arguments.command += std::string(" ") + argv[i];
   try {
@@ -59,6 +69,7 @@ std::vector<std::uint8_t> random_bytes(std::size_t count) {
 
 double Subject::median_seconds() const { return median(seconds); }
 double Subject::median_cpu_seconds() const { return median(cpu_seconds); }
+double Subject::median_page_faults() const { return median(page_faults); }
 double Subject::gigabytes_per_second(std::size_t bytes) const {
   return static_cast<double>(bytes) / 1e9 / median_seconds();
 }
@@ -76,10 +87,12 @@ void take_turns(std::vector<Subject>& subjects, int rounds) {
       subject.prepare();
       const Clock::time_point start = Clock::now();
       const double cpu_start = process_cpu_seconds();
+      const double faults_start = process_page_faults();
       subject.run();
       if (round < 0) continue;
       subject.seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
       subject.cpu_seconds.push_back(process_cpu_seconds() - cpu_start);
+      subject.page_faults.push_back(process_page_faults() - faults_start);
     }
   }
 }

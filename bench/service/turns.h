@@ -46,9 +46,11 @@ struct Subject {
   std::function<void()> prepare = [] {};  // before each run, and not counted
   std::vector<double> seconds = {};
   std::vector<double> cpu_seconds = {};  // of all threads of this process
+  std::vector<double> page_faults = {};  // likewise; of those that need no disk
 
   double median_seconds() const;
   double median_cpu_seconds() const;
+  double median_page_faults() const;
   double gigabytes_per_second(std::size_t bytes) const;
 };
 

@@ -1,27 +1,16 @@
 #include "library/brief_wait.h"
 
-#include <sched.h>
-
 #include <atomic>
 #include <thread>
+
+#include "proto/cores.h"
 
 namespace cumulus {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// Of fewer, the server and the program may need each.
-constexpr int kManyCores = 8;
-
 std::atomic<bool> somebody_looks = false;
-
-bool has_many_cores() {
-  static const bool kMany = [] {
-    cpu_set_t allowed;
-    return ::sched_getaffinity(0, sizeof(allowed), &allowed) == 0 && CPU_COUNT(&allowed) >= kManyCores;
-  }();
-  return kMany;
-}
 
 }  // namespace
 

@@ -4,6 +4,7 @@
 #include <absl/status/statusor.h>
 
 #include <cstddef>
+#include <memory>
 #include <new>
 #include <span>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "server/pipeline/operation.h"
+#include "server/pipeline/planned.h"
 #include "server/runtime/device.h"
 
 namespace cumulus::server {
@@ -62,34 +64,33 @@ class TypedRun final : public OperationRun {
   std::string_view name() const override { return Op::kName; }
   absl::StatusOr<std::vector<SourceField>> sources() override { return Op::sources(request_); }
   absl::Status make_plan(std::span<const InputArray> inputs) override {
-    absl::StatusOr<typename Op::Plan> plan = Op::validate(request_, inputs);
-    if (!plan.ok()) return plan.status();
-    plan_ = *std::move(plan);
+    absl::StatusOr<std::shared_ptr<const Planned<Op>>> planned = plan_of<Op>(request_, inputs);
+    if (!planned.ok()) return planned.status();
+    planned_ = *std::move(planned);
     return absl::OkStatus();
   }
-  std::vector<OutputSpec> outputs() const override { return Op::outputs(plan_); }
-  std::size_t scratch_bytes(const Device& device) const override {
-    return device.space() == Space::kHost ? scratch_in<Space::kHost>(device)
-                                          : scratch_in<Space::kDevice>(device);
-  }
-  Cost cost() const override { return Op::cost(plan_); }
+  std::vector<OutputSpec> outputs() const override { return planned_->outputs; }
+  std::size_t scratch_bytes(const Device& device) const override { return planned_->scratch_bytes(device); }
+  Cost cost() const override { return planned_->cost; }
   bool sized_by_its_run() const override { return SizedByItsRun<Op>; }
   void run(CpuExecutor& executor, const Inputs<Space::kHost>& inputs, const Outputs<Space::kHost>& outputs,
            std::byte* report) override {
-    Op::run(executor, plan_, inputs, outputs, *new (report) Report{});
+    Op::run(executor, planned_->plan, inputs, outputs, *new (report) Report{});
   }
   void run(CudaExecutor& executor, const Inputs<Space::kDevice>& inputs,
            const Outputs<Space::kDevice>& outputs, std::byte* report) override {
 #if CUMULUS_WITH_CUDA
-    Op::run(executor, plan_, inputs, outputs, *new (report) Report{});
+    Op::run(executor, planned_->plan, inputs, outputs, *new (report) Report{});
 #else
     (void)executor, (void)inputs, (void)outputs, (void)report;  // no device of that kind exists in this build
 #endif
   }
-  absl::Status conclude(const std::byte* report) const override { return Op::conclude(plan_, *read(report)); }
+  absl::Status conclude(const std::byte* report) const override {
+    return Op::conclude(planned_->plan, *read(report));
+  }
   std::vector<ArrayShape> final_shapes(const std::byte* report) const override {
     if constexpr (SizedByItsRun<Op>) {
-      return Op::final_shapes(plan_, *read(report));
+      return Op::final_shapes(planned_->plan, *read(report));
     } else {
       (void)report;
       return {};
@@ -97,20 +98,12 @@ class TypedRun final : public OperationRun {
   }
 
  private:
-  template <Space S>
-  std::size_t scratch_in(const Device& device) const {
-    if constexpr (ChoosesByDevice<Op>) {
-      return Op::template scratch_bytes<S>(plan_, device.numbers());
-    } else {
-      return Op::template scratch_bytes<S>(plan_);
-    }
-  }
   static const Report* read(const std::byte* report) {
     return std::launder(reinterpret_cast<const Report*>(report));
   }
 
   const typename Op::Request& request_;
-  typename Op::Plan plan_;
+  std::shared_ptr<const Planned<Op>> planned_;
 };
 
 }  // namespace cumulus::server

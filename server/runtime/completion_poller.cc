@@ -24,9 +24,13 @@ constexpr std::chrono::microseconds kSpin{300};
 constexpr std::chrono::microseconds kMinPause{5};
 constexpr std::chrono::microseconds kMaxPause{20};
 constexpr int kPausesOfWork = 200;
+// Of a call that never came before nobody knows when it ends. For so long it is worth more of a core.
+constexpr std::chrono::microseconds kMaxPauseOfUnknown{7};
+constexpr std::chrono::milliseconds kUnknownFor{100};
 
-Clock::duration pause_after(Clock::duration waited) {
-  return std::clamp<Clock::duration>(waited / kPausesOfWork, kMinPause, kMaxPause);
+Clock::duration pause_after(Clock::duration waited, bool unknown) {
+  const Clock::duration most = unknown && waited < kUnknownFor ? kMaxPauseOfUnknown : kMaxPause;
+  return std::clamp<Clock::duration>(waited / kPausesOfWork, kMinPause, most);
 }
 
 /// Empty while the event has not been reached.
@@ -83,9 +87,11 @@ void CompletionPoller::run() {
     const Clock::time_point now = Clock::now();
     const bool any_near = std::any_of(watched.begin(), watched.end(),
                                       [now](const Watched& each) { return each.end.is_near(now); });
+    const bool any_unknown =
+        std::any_of(watched.begin(), watched.end(), [](const Watched& each) { return !each.end.is_known(); });
     const Clock::duration waited = now - last_news;
     if (watched.size() == before && waited > kSpin && !any_near)
-      std::this_thread::sleep_for(pause_after(waited));
+      std::this_thread::sleep_for(pause_after(waited, any_unknown));
   }
 }
 

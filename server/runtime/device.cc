@@ -41,6 +41,16 @@ void Device::copy_within(const BufferMemory& /*from*/, std::size_t /*offset*/, c
   done(nothing_to_export(*this));
 }
 
+void Device::copy_in_and_read_head(std::span<const std::byte> from, const BufferMemory& to,
+                                   std::span<std::byte> head, Done done) {
+  copy_in(from, to, 0, [this, &to, head, done = std::move(done)](const absl::Status& status) {
+    if (!status.ok()) return done(status);
+    copy_out(to, 0, head, done);
+  });
+}
+
+HostMemory Device::allocate_head() { return allocate_staging(kHeadBytes); }
+
 absl::Status failed_device(const Device& device) {
   return device_fault(
       absl::StrCat(device.name(), " has failed; the server restarts: try again in some seconds"));

@@ -114,6 +114,8 @@ class Device {
   virtual BufferMemory allocate_on(Lane& /*lane*/, std::size_t bytes) { return allocate(bytes); }
   /// Host memory that copy_in and copy_out are fastest with. Throws std::bad_alloc or CudaError.
   virtual HostMemory allocate_staging(std::size_t bytes) = 0;
+  /// kHeadBytes of such memory, which is there already as a rule.
+  virtual HostMemory allocate_head();
   /// Makes host memory that others have mapped as fast to copy from and to, until the last owner of what is
   /// answered ends, and the memory lives as long: takes milliseconds. Null where copies gain nothing by it.
   /// Throws CudaError.
@@ -133,6 +135,9 @@ class Device {
   virtual void copy_in(std::span<const std::byte> from, const BufferMemory& to, std::size_t offset,
                        Done done) = 0;
   virtual void copy_out(const BufferMemory& from, std::size_t offset, std::span<std::byte> to, Done done) = 0;
+  /// copy_in to the first byte of `to`, and then what lies there to `head`, of allocate_head.
+  virtual void copy_in_and_read_head(std::span<const std::byte> from, const BufferMemory& to,
+                                     std::span<std::byte> head, Done done);
   /// Likewise `bytes` of device memory, from byte `offset` of `from` on, to the first of `to`; such copies
   /// are made one after the other. Where allocate_exported has none, there are none to be made.
   virtual void copy_within(const BufferMemory& from, std::size_t offset, const BufferMemory& to,

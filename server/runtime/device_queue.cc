@@ -51,7 +51,7 @@ thread_local const DeviceQueue* worker_of = nullptr;
 
 }  // namespace
 
-DeviceQueue::DeviceQueue(Device& device) : device_(device) {
+DeviceQueue::DeviceQueue(Device& device, bool stays_awake) : device_(device), stays_awake_(stays_awake) {
   for (const auto& lane : device.lanes()) free_lanes_.push_back(lane.get());
   // One for each lane: on the CPU backend it runs the call, on a GPU it submits it.
   for (std::size_t i = 0; i < device.lanes().size(); ++i) threads_.emplace_back([this] { work(); });
@@ -75,9 +75,11 @@ absl::Status DeviceQueue::push(std::shared_ptr<Job> job, Starts starts) {
   std::unique_lock lock(mutex_);
   const absl::Status queued = enqueue(std::move(job), cost);
   const auto next = next_flow();
-  if (!queued.ok() || next == flows_.end()) return queued;
+  if (!queued.ok() || next == flows_.end() || call_awake_worker()) return queued;
   if (starts == Starts::kCaller && may_start_here(next->second)) {
+    const bool often = come_often();
     start_here(next, lock);
+    keep_one_awake(often);
     if (next_flow() == flows_.end()) return queued;
   }
   lock.unlock();  // or the thread that wakes would wait for the lock
@@ -203,20 +205,6 @@ bool DeviceQueue::raise_floor() {
   return least.has_value();
 }
 
-std::optional<double> DeviceQueue::least_paid() const {
-  const absl::Time now = absl::Now();
-  std::map<const Flow*, double> unused;
-  for (const Run& run : runs_)
-    unused[run.flow] += (run.cost - absl::ToDoubleSeconds(run.ran(now))) / run.flow->weight;
-  std::optional<double> least;
-  for (const auto& [key, flow] : flows_) {
-    if (flow.is_idle()) continue;
-    const double paid = flow.paid - unused[&flow];
-    least = least.has_value() ? std::min(*least, paid) : paid;
-  }
-  return least;
-}
-
 void DeviceQueue::forget_idle_flows() {
   const bool any_work = raise_floor();
   std::erase_if(flows_, [&](const auto& each) {
@@ -253,9 +241,13 @@ void DeviceQueue::work() {
   std::unique_lock lock(mutex_);
   while (true) {
     auto flow = flows_.end();
-    changed_.wait(lock, [&] { return stopping_ || (flow = next_flow()) != flows_.end(); });
+    changed_.wait(lock, [&] { return stopping_ || wants_awake_ || (flow = next_flow()) != flows_.end(); });
     if (stopping_) return;
-    start_next(flow, lock);
+    if (wants_awake_) {
+      work_awake(lock);
+    } else {
+      start_next(flow, lock);
+    }
   }
 }
 
@@ -268,7 +260,7 @@ void DeviceQueue::start_next(std::map<FlowKey, Flow>::iterator found, std::uniqu
   Lane* const lane = free_lanes_.back();
   free_lanes_.pop_back();
   const std::uint64_t frees = memory_frees_;
-  if (next_flow() != flows_.end()) changed_.notify_one();
+  if (next_flow() != flows_.end()) call_worker();
   lock.unlock();
   const absl::Status ready = make_ready(*waiting.job);
   lock.lock();
@@ -372,7 +364,8 @@ void DeviceQueue::watch(const std::list<Run>::iterator& run, Lane& lane) {
 void DeviceQueue::end_run(const std::list<Run>::iterator& run, Lane& lane) {
   std::shared_ptr<Job> job;  // which may go with the lock given back
   const std::lock_guard lock(mutex_);
-  const double seconds = absl::ToDoubleSeconds(run->ran(absl::Now()));
+  last_end_ = absl::Now();
+  const double seconds = absl::ToDoubleSeconds(run->ran(last_end_));
   if (run->job->succeeded()) history_.record(run->job->operation(), run->job->cost_seconds(), seconds);
   run->flow->paid += (seconds - run->cost) / run->flow->weight;
   --run->flow->running;
@@ -393,7 +386,7 @@ void DeviceQueue::forget_shortages() {
 void DeviceQueue::wake_worker() {
   if (stopping_) return changed_.notify_all();  // the destructor waits too
   if (worker_of == this) return;                // it looks for a job itself when it comes back
-  if (next_flow() != flows_.end()) changed_.notify_one();
+  if (next_flow() != flows_.end()) call_worker();
 }
 
 }  // namespace cumulus::server

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
@@ -19,6 +20,7 @@
 #include <utility>
 #include <vector>
 
+#include "proto/cores.h"
 #include "server/runtime/alarm.h"
 #include "server/runtime/cost_history.h"
 #include "server/runtime/job.h"
@@ -37,7 +39,8 @@ class DeviceQueue {
   /// Whose thread starts a job.
   enum class Starts { kWorker, kCaller };
 
-  explicit DeviceQueue(Device& device);
+  /// `stays_awake`: one of its threads looks for jobs all the time while short ones come often.
+  explicit DeviceQueue(Device& device, bool stays_awake = has_many_cores());
   /// Abandons what waits and lets what runs finish.
   ~DeviceQueue();
   DeviceQueue(const DeviceQueue&) = delete;
@@ -47,7 +50,8 @@ class DeviceQueue {
   /// wait is longer than the job can wait; the job is then untouched.
   ///
   /// With kCaller the next job runs on this thread, before push returns, where it is short and no other
-  /// caller does so at the moment: a call on an idle device need not wait for a thread to wake.
+  /// caller does so at the moment: a call on an idle device need not wait for a thread to wake. Nor where a
+  /// thread of the queue is awake, which runs it then.
   absl::Status push(std::shared_ptr<Job> job, Starts starts = Starts::kWorker);
   /// Takes `job` out of the queue; false where it no longer waits. It is not abandoned.
   bool withdraw(const Job& job);
@@ -58,6 +62,8 @@ class DeviceQueue {
   void sweep_by(Alarm& alarm) { alarm_ = &alarm; }
   /// How late a deadline, or memory that others gave back, may be noticed.
   static constexpr absl::Duration kSweepInterval = absl::Milliseconds(100);
+  /// Short jobs that come one after the other within this time come often.
+  static constexpr std::chrono::microseconds kAwake{1000};
   /// Refuses new jobs from now on.
   void drain() {
     const std::lock_guard lock(mutex_);
@@ -131,6 +137,14 @@ class DeviceQueue {
   bool may_start_here(const Flow& flow) const;
   void start_here(std::map<FlowKey, Flow>::iterator flow, std::unique_lock<std::mutex>& lock);
   void work();
+  /// A worker's time in which it does not sleep; it ends when no job has come for a while.
+  void work_awake(std::unique_lock<std::mutex>& lock);
+  /// Where short jobs come often, and no worker is awake: lets one be so for the next.
+  void keep_one_awake(bool often);
+  bool come_often() const;
+  /// Has a worker look for a job: the one that is awake, or another.
+  void call_worker();
+  bool call_awake_worker();
   std::vector<std::shared_ptr<Job>> take_waiting();
   Flow& flow_of(const Job& job);
   /// Of the flows that are not idle, what the one has paid that has paid least, without what its running
@@ -168,6 +182,7 @@ class DeviceQueue {
   void wake_worker();
 
   Device& device_;
+  const bool stays_awake_;
   Alarm* alarm_ = nullptr;
   CostHistory history_;
   mutable std::mutex mutex_;
@@ -175,7 +190,12 @@ class DeviceQueue {
   std::condition_variable turns_;    // a job that runs has paid, or has ended
   std::size_t parked_ = 0;           // jobs that run and wait for their turn
   bool starts_here_ = false;         // a thread that is not the queue's runs a job
-  std::map<FlowKey, Flow> flows_;    // that have jobs, or had more than their share of late
+  bool wants_awake_ = false;         // a worker is to stay awake
+  bool any_awake_ = false;           // one does so, with a job or without
+  bool looks_ = false;               // that one, for a job, until `called_`
+  std::atomic<bool> called_ = false;
+  absl::Time last_end_ = absl::InfinitePast();  // of a run
+  std::map<FlowKey, Flow> flows_;               // that have jobs, or had more than their share of late
   std::list<Run> runs_;
   double floor_ = 0;  // the most that least_paid has been
   std::vector<Lane*> free_lanes_;

@@ -1,4 +1,4 @@
-// How long calls will wait for a device.
+// How long calls will wait for a device, and what flows have paid for it.
 #include <absl/time/clock.h>
 
 #include <algorithm>
@@ -38,6 +38,20 @@ absl::Duration DeviceQueue::expected_rest(const Run& run) const {
   const std::optional<double> last = history_.last_of(run.job->operation(), run.job->cost_seconds());
   if (!last.has_value()) return absl::InfiniteDuration();
   return absl::Seconds(*last) - run.ran(absl::Now());
+}
+
+std::optional<double> DeviceQueue::least_paid() const {
+  const absl::Time now = absl::Now();
+  std::map<const Flow*, double> unused;
+  for (const Run& run : runs_)
+    unused[run.flow] += (run.cost - absl::ToDoubleSeconds(run.ran(now))) / run.flow->weight;
+  std::optional<double> least;
+  for (const auto& [key, flow] : flows_) {
+    if (flow.is_idle()) continue;
+    const double paid = flow.paid - unused[&flow];
+    least = least.has_value() ? std::min(*least, paid) : paid;
+  }
+  return least;
 }
 
 double DeviceQueue::wait_seconds(const Job& job) const {

@@ -23,6 +23,7 @@ class ExpectedEnd {
     end_ = now + absl::ToChronoNanoseconds(from_now + around);
   }
 
+  bool is_known() const { return begin_ != Clock::time_point::max(); }
   bool is_near(Clock::time_point now) const { return begin_ <= now && now <= end_; }
 
  private:

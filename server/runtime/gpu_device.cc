@@ -13,6 +13,7 @@
 #include "server/runtime/completion_poller.h"
 #include "server/runtime/device.h"
 #include "server/runtime/fault_points.h"
+#include "server/runtime/pinned_heads.h"
 
 namespace cumulus::server {
 namespace {
@@ -107,6 +108,7 @@ class GpuDevice final : public Device {
   }
 
   HostMemory allocate_staging(std::size_t bytes) override { return allocate_pinned(bytes); }
+  HostMemory allocate_head() override { return heads_.take(); }
   std::shared_ptr<const void> register_memory(std::span<std::byte> memory) override {
     in_.bind_thread();
     register_pinned({memory.data(), memory.size()});
@@ -117,6 +119,16 @@ class GpuDevice final : public Device {
                Done done) override {
     in_.submit(*this, poller_, std::move(done), [&](CudaExecutor& executor) {
       executor.upload({from.data(), from.size()}, to.span<Space::kDevice>().subspan(offset, from.size()));
+    });
+  }
+
+  /// One after the other on one stream, so that one notice is enough.
+  void copy_in_and_read_head(std::span<const std::byte> from, const BufferMemory& to,
+                             std::span<std::byte> head, Done done) override {
+    in_.submit(*this, poller_, std::move(done), [&](CudaExecutor& executor) {
+      const DeviceSpan<std::byte> memory = to.span<Space::kDevice>();
+      executor.upload({from.data(), from.size()}, memory.subspan(0, from.size()));
+      executor.download(memory.subspan(0, head.size()), {head.data(), head.size()});
     });
   }
 
@@ -169,6 +181,7 @@ class GpuDevice final : public Device {
   }
 
   std::unique_ptr<CudaDevice> cuda_;
+  PinnedHeads heads_;
   std::mutex allocator_mutex_;
   CudaExecutor allocator_;
   Copier in_;

@@ -25,12 +25,17 @@ long minor_faults(pid_t process) {
   return faults;
 }
 
-TEST(TransferMemory, UploadsTakeFewPageFaults) {
+class TransferMemory : public ::testing::TestWithParam<bool> {};
+
+TEST_P(TransferMemory, UploadsTakeFewPageFaults) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer's allocator keeps nothing by mallopt";
 #endif
   Daemon daemon;
-  const absl::StatusOr<Client> client = Client::connect(daemon.address());
+  ConnectOptions options;
+  options.credentials = Credentials();
+  options.shared_memory = GetParam();
+  const absl::StatusOr<Client> client = Client::connect(daemon.address(), options);
   ASSERT_TRUE(client.ok()) << client.status();
   const absl::StatusOr<Session> session = client->create_session();
   ASSERT_TRUE(session.ok()) << session.status();
@@ -54,6 +59,10 @@ TEST(TransferMemory, UploadsTakeFewPageFaults) {
   }
   EXPECT_LE(per_mebibyte, 15) << "page faults for each MiB";
 }
+
+INSTANTIATE_TEST_SUITE_P(, TransferMemory, ::testing::Bool(), [](const auto& shared) {
+  return std::string(shared.param ? "ThroughSharedMemory" : "ThroughStreams");
+});
 
 }  // namespace
 }  // namespace cumulus::testing

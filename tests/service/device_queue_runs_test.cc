@@ -183,6 +183,56 @@ TEST_F(DeviceQueueRuns, OfShortCallsThatCameMeanwhileAreOnTheSameThread) {
       << "together they take longer than a caller's thread may be kept";
 }
 
+/// Short calls of one caller, one after the other.
+class AwakeWorkers : public DeviceQueueRuns {
+ protected:
+  /// Whether the queue's own thread ran one of them, within some time.
+  bool run_a_call(DeviceQueue& queue, absl::Duration within) {
+    const absl::Time end = absl::Now() + within;
+    do {
+      const auto job = std::make_shared<BroughtJob>(Options{.cost_seconds = 0.0005});
+      EXPECT_TRUE(queue.push(job, Starts::kCaller).ok());
+      EXPECT_TRUE(job->outcome().ok());
+      while (queue.running() > 0) std::this_thread::yield();
+      if (!job->ran_on_this_thread()) return true;
+    } while (absl::Now() < end);
+    return false;
+  }
+};
+
+TEST_F(AwakeWorkers, RunShortCallsThatComeOften) {
+  DeviceQueue queue(*device_, true);
+  EXPECT_TRUE(run_a_call(queue, absl::Seconds(10)));
+  // One that sleeps again is no call's.
+  EXPECT_TRUE(eventually([&] {
+    absl::SleepFor(100 * absl::FromChrono(DeviceQueue::kAwake));
+    return !run_a_call(queue, absl::ZeroDuration());
+  }));
+  EXPECT_TRUE(run_a_call(queue, absl::Seconds(10)));
+}
+
+TEST_F(AwakeWorkers, AreNotWhereThereAreFewCores) {
+  DeviceQueue queue(*device_, false);
+  EXPECT_FALSE(run_a_call(queue, absl::Milliseconds(50)));
+}
+
+TEST_F(AwakeWorkers, LeaveLongCallsAndOthersCallsAsTheyAre) {
+  DeviceQueue queue(*device_, true);
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&queue, i] {
+      for (int call = 0; call < 200; ++call) {
+        const auto job = std::make_shared<BroughtJob>(
+            Options{.principal = std::to_string(i), .cost_seconds = call % 10 == 0 ? 0.1 : 0.0005});
+        ASSERT_TRUE(queue.push(job, Starts::kCaller).ok());
+        ASSERT_TRUE(job->outcome().ok());
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_TRUE(eventually([&] { return queue.running() == 0 && queue.depth() == 0; }));
+}
+
 class DeviceQueueRunsOfTwoLanes : public DeviceQueueRuns {
  protected:
   DeviceQueueRunsOfTwoLanes() : DeviceQueueRuns(2) {}

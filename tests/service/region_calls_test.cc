@@ -1,87 +1,29 @@
-// Transfers that clients ask for on their regions' connections, and what hostile clients can do there.
-#include <absl/time/clock.h>
+// Transfers that clients ask for on their regions' connections.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <future>
 #include <memory>
 #include <string>
 
 #include "google/rpc/status.pb.h"
-#include "tests/support/raw_shared_region.h"
-#include "tests/support/shared_memory_server.h"
+#include "tests/service/region_calls_fixture.h"
 #include "tests/support/status_details.h"
 
 namespace cumulus::testing {
 namespace {
 
-using Message = SharedMemoryMessage;
 using ::testing::HasSubstr;
 
-constexpr std::uint64_t kLong = 10'000'000'000;  // nanoseconds
+/// What each server says of CALL.
+constexpr std::uint64_t kTakes = kRegionTakesCalls | kRegionTakesGifts;
 
-class RegionCalls : public ::testing::Test {
- protected:
-  /// Through a ring, by gRPC: then the server knows whose it is.
-  void make_known(const RawSharedRegion& ring) {
-    auto done = std::async(std::launch::async, [this, request = server_.write_request(ring.text, 1000)] {
-      grpc::ClientContext context;
-      v1::Buffer buffer;
-      return server_.shared->WriteShared(&context, request, &buffer);
-    });
-    ASSERT_EQ(ring.next().kind, Message::kBegin);
-    ring.fill(0, std::string(1000, 'k'), 0);
-    ASSERT_EQ(ring.next().kind, Message::kFree);
-    ASSERT_TRUE(done.get().ok());
-  }
-  std::string write_text(std::size_t bytes) const {
-    return server_.write_request("", bytes).SerializeAsString();
-  }
-  static void call(const RawSharedRegion& region, SharedMemoryCall what, const std::string& text,
-                   std::uint64_t nanoseconds = kLong) {
-    region.send({.kind = Message::kCall, .slot = static_cast<std::uint32_t>(what), .offset = nanoseconds},
-                text);
-  }
-  static google::rpc::Status details_of(const RawSharedRegion::Answer& answer) {
-    google::rpc::Status details;
-    EXPECT_TRUE(details.ParseFromString(answer.text));
-    return details;
-  }
-  /// A client that behaves gets its array through, there and back.
-  void expect_service(const RawSharedRegion& ring) {
-    const std::string data = random_bytes(2 * kSharedSlotBytes + 5);
-    call(ring, SharedMemoryCall::kWrite, write_text(data.size()));
-    ASSERT_EQ(ring.next().kind, Message::kBegin);
-    for (std::uint32_t slot = 0; slot < 3; ++slot) ring.fill(slot, data, slot * kSharedSlotBytes);
-    const RawSharedRegion::Answer answer = ring.answer();
-    ASSERT_EQ(answer.code, 0U);
-    v1::Buffer buffer;
-    ASSERT_TRUE(buffer.ParseFromString(answer.text));
-    EXPECT_EQ(server_.download(buffer.name()), data);
-    v1::ReadSharedRequest request;
-    request.set_name(buffer.name());
-    call(ring, SharedMemoryCall::kRead, request.SerializeAsString());
-    ASSERT_EQ(ring.next().kind, Message::kBegin);
-    for (std::uint32_t slot = 0; slot < 3; ++slot) ring.send({.kind = Message::kFree, .slot = slot});
-    EXPECT_EQ(ring.answer().code, 0U);
-    EXPECT_EQ(std::string(ring.memory(), data.size()), data);
-  }
-
-  /// Whether a drain that waits so long sees all end.
-  bool all_ends_within(absl::Duration limit) const {
-    const absl::Time start = absl::Now();
-    server_.calls->wait_for_none(limit);
-    return absl::Now() - start < limit;
-  }
-
-  SharedMemoryServer server_{host_device()};
-};
+using RegionCalls = RegionCallsFixture;
 
 TEST_F(RegionCalls, BringArraysThereAndBackAgainAndAgain) {
   RawSharedRegion ring(server_.socket->address());
   ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  EXPECT_EQ(ring.said, kRegionTakesCalls);
+  EXPECT_EQ(ring.said, kTakes);
   make_known(ring);
   for (int i = 0; i < 3; ++i) expect_service(ring);
 }
@@ -105,11 +47,11 @@ TEST_F(RegionCalls, MayBeOnARegionLikeOneThatIsKnown) {
   make_known(first);
   RawSharedRegion second(server_.socket->address());
   ASSERT_TRUE(second.ask_to_call(Message::kRing, 0, first.text)) << second.text;
-  EXPECT_EQ(second.said, kRegionTakesCalls | kRegionIsKnown);
+  EXPECT_EQ(second.said, kTakes | kRegionIsKnown);
   expect_service(second);
   RawSharedRegion array(server_.socket->address());
   ASSERT_TRUE(array.ask_to_call(Message::kArray, 5000, second.text)) << array.text;
-  EXPECT_EQ(array.said, kRegionIsTaken | kRegionTakesCalls | kRegionIsKnown);
+  EXPECT_EQ(array.said, kRegionIsTaken | kTakes | kRegionIsKnown);
   std::memset(array.memory(), 'a', 5000);
   array.unmap();
   call(array, SharedMemoryCall::kWrite, write_text(5000));
@@ -123,11 +65,10 @@ TEST_F(RegionCalls, ThatAreRefusedSayWhyAndLeaveTheRegion) {
   RawSharedRegion ring(server_.socket->address());
   ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
   make_known(ring);
-  v1::ReadSharedRequest request;
-  request.set_name(server_.session + "/buffers/none");
-  call(ring, SharedMemoryCall::kRead, request.SerializeAsString());
+  call(ring, SharedMemoryCall::kRead, read_text(server_.session + "/buffers/none"));
   const RawSharedRegion::Answer answer = ring.answer();
   EXPECT_EQ(answer.code, static_cast<std::uint32_t>(grpc::StatusCode::NOT_FOUND));
+  EXPECT_TRUE(answer.of_nothing);
   const google::rpc::Status details = details_of(answer);
   EXPECT_THAT(details.message(), HasSubstr("ReadShared"));
   EXPECT_GT(details.details_size(), 0);
@@ -153,6 +94,109 @@ TEST_F(RegionCalls, ThatAreCancelledAreAnswered) {
   EXPECT_TRUE(ring.is_closed()) << "the client might have begun to fill slots";
 }
 
+TEST_F(RegionCalls, ThatGiveTheirSlotsNeedNoBegin) {
+  RawSharedRegion ring(server_.socket->address());
+  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
+  make_known(ring);
+  const std::string data = random_bytes(2 * kSharedSlotBytes + 5);
+  const std::string name = upload(ring, data);
+  for (int i = 0; i < 2; ++i) {
+    std::memset(ring.memory(), 0, data.size());
+    call(ring, SharedMemoryCall::kReadGiven, read_text(name));
+    const RawSharedRegion::Answer answer = ring.answer();
+    EXPECT_EQ(answer.code, 0U);
+    EXPECT_FALSE(answer.of_nothing);
+    ASSERT_EQ(answer.said.size(), 3U);
+    for (const Message& said : answer.said) EXPECT_EQ(said.kind, Message::kFilled);
+    EXPECT_EQ(std::string(ring.memory(), data.size()), data);
+  }
+}
+
+TEST_F(RegionCalls, OfMoreThanARingHoldsGiveItWholeAndThenEachSlot) {
+  RawSharedRegion ring(server_.socket->address());
+  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
+  make_known(ring);
+  const std::string data = random_bytes((kSharedSlots + 1) * kSharedSlotBytes);
+  RawSharedRegion array(server_.socket->address());
+  ASSERT_TRUE(array.ask_to_call(Message::kArray, data.size(), ring.text)) << array.text;
+  std::memcpy(array.memory(), data.data(), data.size());
+  array.unmap();
+  call(array, SharedMemoryCall::kWrite, write_text(data.size()));
+  const RawSharedRegion::Answer written = array.answer();
+  v1::Buffer buffer;
+  ASSERT_TRUE(written.code == 0 && buffer.ParseFromString(written.text));
+  call(ring, SharedMemoryCall::kReadGiven, read_text(buffer.name()));
+  std::string came(data.size(), 0);
+  for (std::uint32_t piece = 0; piece <= kSharedSlots; ++piece) {
+    const Message said = ring.next();
+    ASSERT_EQ(said.kind, Message::kFilled);
+    came.replace(said.offset, said.bytes, ring.slot(said.slot), said.bytes);
+    if (piece == 0) ring.send({.kind = Message::kFree, .slot = said.slot});
+  }
+  EXPECT_EQ(ring.answer().code, 0U);
+  EXPECT_EQ(came, data);
+}
+
+TEST_F(RegionCalls, GiveAnArraysRegionWhole) {
+  RawSharedRegion ring(server_.socket->address());
+  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
+  make_known(ring);
+  const std::string data = random_bytes(2 * kSharedSlotBytes + 5);
+  const std::string name = upload(ring, data);
+  RawSharedRegion array(server_.socket->address());
+  ASSERT_TRUE(array.ask_to_call(Message::kArray, data.size(), ring.text)) << array.text;
+  call(array, SharedMemoryCall::kReadGiven, read_text(name));
+  EXPECT_EQ(array.answer().code, 0U);
+  EXPECT_EQ(std::string(array.memory(), data.size()), data);
+  RawSharedRegion small(server_.socket->address());
+  ASSERT_TRUE(small.ask_to_call(Message::kArray, data.size() - 1, ring.text)) << small.text;
+  call(small, SharedMemoryCall::kReadGiven, read_text(name));
+  const RawSharedRegion::Answer refused = small.answer();
+  EXPECT_EQ(refused.code, static_cast<std::uint32_t>(grpc::StatusCode::INVALID_ARGUMENT));
+  EXPECT_TRUE(refused.of_nothing);
+}
+
+TEST_F(RegionCalls, AreSeenByWhoLooksAfterTheServer) {
+  const std::string trace_id = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const std::string trace = "00-" + trace_id + "-00f067aa0ba902b7-01";
+  RawSharedRegion ring(server_.socket->address());
+  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
+  make_known(ring);
+  const server::Telemetry& telemetry = server_.runtime.telemetry;
+  const std::string uploads = "cumulus_rpc_handled_total{code=\"OK\",method=\"WriteShared\"} ";
+  const std::string bytes = "cumulus_transfer_bytes_total{direction=\"upload\",transport=\"shared\"} ";
+  EXPECT_TRUE(eventually([&] { return telemetry.text().find(bytes + "1000\n") != std::string::npos; }));
+  (void)upload(ring, std::string(500, 'x'));
+  EXPECT_TRUE(eventually([&] { return telemetry.text().find(uploads + "2\n") != std::string::npos; }));
+  EXPECT_THAT(telemetry.text(), HasSubstr(bytes + "1500\n"));
+  call(ring, SharedMemoryCall::kRead, read_text(server_.session + "/buffers/none"), kLong, trace);
+  EXPECT_EQ(ring.answer().code, static_cast<std::uint32_t>(grpc::StatusCode::NOT_FOUND));
+  ASSERT_EQ(telemetry.recent_errors().size(), 1U);
+  EXPECT_EQ(telemetry.recent_errors()[0].method, "ReadShared");
+  EXPECT_EQ(telemetry.recent_errors()[0].trace_id, trace_id);
+  // What closes the connection, too.
+  call(ring, SharedMemoryCall::kRead, "no request");
+  EXPECT_TRUE(ring.is_closed());
+  ASSERT_TRUE(eventually([&] { return telemetry.recent_errors().size() == 2; }));
+  EXPECT_EQ(telemetry.recent_errors()[0].code, absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(RegionCalls, WithATraceThatIsNoneHaveNone) {
+  RawSharedRegion ring(server_.socket->address());
+  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
+  make_known(ring);
+  const std::string text = read_text(server_.session + "/buffers/none");
+  for (const std::string& trace :
+       {std::string("\",\"admin\":true"), std::string(kMaxSharedMemoryCall - text.size(), '0')}) {
+    call(ring, SharedMemoryCall::kRead, text, kLong, trace);
+    EXPECT_EQ(ring.answer().code, static_cast<std::uint32_t>(grpc::StatusCode::NOT_FOUND));
+    EXPECT_EQ(server_.runtime.telemetry.recent_errors()[0].trace_id, "");
+  }
+  // More bytes than there are: all of the text is the request.
+  ring.send({.kind = Message::kCall, .slot = 1, .offset = kLong, .bytes = ~std::uint64_t{0}}, text);
+  EXPECT_EQ(ring.answer().code, static_cast<std::uint32_t>(grpc::StatusCode::NOT_FOUND));
+}
+
 TEST_F(RegionCalls, CountAgainstTheLimitsOfTransfers) {
   server::Configuration settings = SharedMemoryServer::configuration();
   settings.limits.max_buffer_bytes = 2000;
@@ -164,110 +208,6 @@ TEST_F(RegionCalls, CountAgainstTheLimitsOfTransfers) {
   ASSERT_TRUE(server.socket->find(ring.text, caller).ok());
   call(ring, SharedMemoryCall::kWrite, server.write_request("", 2001).SerializeAsString());
   EXPECT_EQ(ring.answer().code, static_cast<std::uint32_t>(grpc::StatusCode::RESOURCE_EXHAUSTED));
-}
-
-using RegionCallAttacks = RegionCalls;
-
-TEST_F(RegionCallAttacks, BeforeTheRegionIsAnybodysAreClosed) {
-  RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  call(ring, SharedMemoryCall::kWrite, write_text(1000));
-  EXPECT_TRUE(ring.is_closed());
-  EXPECT_TRUE(server_.has_reclaimed_all());
-}
-
-TEST_F(RegionCallAttacks, OfWhoDidNotTellOfThemAreClosed) {
-  RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask(Message::kRing)) << ring.text;
-  make_known(ring);
-  call(ring, SharedMemoryCall::kWrite, write_text(1000));
-  EXPECT_TRUE(ring.is_closed());
-}
-
-TEST_F(RegionCallAttacks, LikeARegionThatIsNotThereAreNobodys) {
-  RawSharedRegion unknown(server_.socket->address());
-  ASSERT_TRUE(unknown.ask_to_call(Message::kRing)) << unknown.text;
-  for (const std::string& like :
-       {std::string(32, '0'), std::string(kMaxSharedMemoryCall, 'x'), unknown.text}) {
-    RawSharedRegion ring(server_.socket->address());
-    ASSERT_TRUE(ring.ask_to_call(Message::kRing, 0, like)) << ring.text;
-    EXPECT_EQ(ring.said, kRegionTakesCalls);
-    call(ring, SharedMemoryCall::kWrite, write_text(1000));
-    EXPECT_TRUE(ring.is_closed());
-  }
-}
-
-TEST_F(RegionCallAttacks, ByWhoShowsATokenAreClosed) {
-  RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  server::Principal caller;
-  caller.name = "renderer";
-  caller.proven = true;
-  ASSERT_TRUE(server_.socket->find(ring.text, caller).ok());
-  call(ring, SharedMemoryCall::kWrite, write_text(1000));
-  EXPECT_TRUE(ring.is_closed());
-}
-
-TEST_F(RegionCallAttacks, OfGarbageAreClosed) {
-  v1::WriteSharedRequest with_region = server_.write_request("another", 1000);
-  const std::string texts[] = {std::string(1, '\xff'), random_bytes(kMaxSharedMemoryCall),
-                               std::string(kMaxSharedMemoryCall + 1, 'a'), with_region.SerializeAsString()};
-  for (const std::string& text : texts) {
-    RawSharedRegion ring(server_.socket->address());
-    ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-    make_known(ring);
-    call(ring, SharedMemoryCall::kWrite, text);
-    EXPECT_TRUE(ring.is_closed());
-  }
-  RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  make_known(ring);
-  call(ring, static_cast<SharedMemoryCall>(2), write_text(1000));
-  EXPECT_TRUE(ring.is_closed());
-}
-
-TEST_F(RegionCallAttacks, WhileATransferUsesTheRegionCloseIt) {
-  RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  make_known(ring);
-  call(ring, SharedMemoryCall::kWrite, write_text(1000));
-  ASSERT_EQ(ring.next().kind, Message::kBegin);
-  call(ring, SharedMemoryCall::kWrite, write_text(1000));
-  EXPECT_TRUE(ring.is_closed());
-  EXPECT_TRUE(eventually([&] { return server_.socket->shares().regions() == 0; }));
-}
-
-TEST_F(RegionCallAttacks, ThatHangUpInTheMiddleLeaveNothing) {
-  for (const bool begun : {false, true}) {
-    RawSharedRegion ring(server_.socket->address());
-    ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-    make_known(ring);
-    call(ring, SharedMemoryCall::kWrite, write_text(4 * kSharedSlotBytes));
-    if (begun) {
-      ASSERT_EQ(ring.next().kind, Message::kBegin);
-    }
-    ring.hang_up();
-    EXPECT_TRUE(eventually([&] { return server_.socket->shares().regions() == 0; }));
-  }
-}
-
-/// What requests are checked by has to be what kernels then read.
-TEST(RegionCallAttacksOnADevice, ThatWriteBeforeTheCopyAreSeenByTheChecksToo) {
-  auto device = staged_device();
-  StagedDevice& staged = *device;
-  SharedMemoryServer server(std::move(device));
-  RawSharedRegion ring(server.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  server::Principal caller;
-  caller.name = "127.0.0.1";
-  ASSERT_TRUE(server.socket->find(ring.text, caller).ok());
-  ring.send({.kind = Message::kCall, .offset = kLong}, server.write_request("", 1000).SerializeAsString());
-  ASSERT_EQ(ring.next().kind, Message::kBegin);
-  fill_and_overwrite(staged, ring);
-  const RawSharedRegion::Answer answer = ring.answer();
-  v1::Buffer buffer;
-  ASSERT_TRUE(answer.code == 0 && buffer.ParseFromString(answer.text));
-  server.expect_checks_of_what_is_there(buffer.name(), caller);
 }
 
 }  // namespace

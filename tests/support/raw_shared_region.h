@@ -15,6 +15,8 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "proto/shared_memory.h"
 
@@ -97,18 +99,25 @@ class RawSharedRegion {
   struct Answer {
     std::uint32_t code = ~0U;  // where there is none
     std::string text;
+    bool of_nothing = false;                     // the transfer had not begun
+    std::vector<SharedMemoryMessage> said = {};  // before it
   };
   /// Of a CALL, after what its transfer says.
   Answer answer() const {
     std::array<char, sizeof(SharedMemoryMessage) + kMaxSharedMemoryCall> said_now{};
+    std::vector<SharedMemoryMessage> before;
     while (true) {
       const ssize_t size = ::recv(socket_, said_now.data(), said_now.size(), 0);
       SharedMemoryMessage head;
       if (size < static_cast<ssize_t>(sizeof(head))) return {};
       std::memcpy(&head, said_now.data(), sizeof(head));
-      if (head.kind != SharedMemoryMessage::kAnswer) continue;
+      if (head.kind != SharedMemoryMessage::kAnswer) {
+        before.push_back(head);
+        continue;
+      }
       return {head.slot,
-              std::string(said_now.data() + sizeof(head), static_cast<std::size_t>(size) - sizeof(head))};
+              std::string(said_now.data() + sizeof(head), static_cast<std::size_t>(size) - sizeof(head)),
+              head.offset == kAnswerOfNothing, std::move(before)};
     }
   }
   /// The next message; kind 0 once there is none any more.

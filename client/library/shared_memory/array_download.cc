@@ -16,7 +16,8 @@ namespace {
 /// Lets the server write, and says what has come. CANCELLED where the call ends before the array's end does.
 absl::Status receive(RegionCall& call, std::size_t bytes, const DownloadOptions& options) {
   const absl::Status over_before = absl::CancelledError("the call ended before the transfer");
-  if (!call.wait_until_begun() || !call.send(SharedMemoryMessage::kFree, 0, 0, 0)) return over_before;
+  if (!call.wait_until_begun()) return over_before;
+  if (!call.gave() && !call.send(SharedMemoryMessage::kFree, 0, 0, 0)) return over_before;
   std::size_t came = 0;
   while (came < bytes) {
     const std::optional<SharedMemoryMessage> message = call.next();

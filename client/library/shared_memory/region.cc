@@ -104,6 +104,7 @@ absl::Status SharedRegion::take_answer() {
   id_ = std::make_shared<const std::string>(rest);
   becomes_the_servers_ = (head.offset & kRegionIsTaken) != 0;
   takes_calls_ = (head.offset & kRegionTakesCalls) != 0;
+  takes_gifts_ = (head.offset & kRegionTakesGifts) != 0;
   known_ = (head.offset & kRegionIsKnown) != 0;
   bytes_ = head.bytes;
   return absl::OkStatus();

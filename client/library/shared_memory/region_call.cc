@@ -80,6 +80,10 @@ void RegionCall::start(SharedMemoryCall what, Request request, const CallOptions
 void RegionCall::call_over_region(SharedMemoryCall what, std::string_view request,
                                   const CallOptions& options) {
   over_region_ = true;
+  if (what == SharedMemoryCall::kRead && region_.takes_gifts()) {
+    what = SharedMemoryCall::kReadGiven;
+    gave_ = true;
+  }
   deadline_ = connection_.deadline(options);
   scope_ = CancellationScope(options.cancellation, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->cancel();
@@ -99,6 +103,7 @@ void RegionCall::cancel() {
 }
 
 bool RegionCall::wait_until_begun() {
+  if (gave_) return true;
   const std::lock_guard lock(begin_mutex_);
   if (begun_) return true;
   const std::optional<SharedMemoryMessage> message = next();
@@ -137,6 +142,7 @@ bool RegionCall::receive(SharedMemoryMessage& message, bool& nothing) {
   std::memcpy(&message, said.data(), sizeof(message));
   if (message.kind != SharedMemoryMessage::kAnswer) return true;
   nothing = true;
+  if (message.offset == kAnswerOfNothing) ended_before_begin_ = true;
   if (over_region_)
     end(answer_of(message,
                   {said.data() + sizeof(message), static_cast<std::size_t>(size) - sizeof(message)}));
@@ -195,7 +201,8 @@ absl::StatusOr<grpc::ByteBuffer> RegionCall::wait() {
 bool RegionCall::leaves_nothing(const absl::Status& status) const {
   if (given_up_ || !region_.quiet()) return false;
   // Refused by the server, before it began.
-  return status.ok() || (!begun_ && !error_reason(status).empty() && !absl::IsUnavailable(status) &&
+  const bool begun = gave_ ? !ended_before_begin_ : begun_;
+  return status.ok() || (!begun && !error_reason(status).empty() && !absl::IsUnavailable(status) &&
                          !absl::IsCancelled(status) && !absl::IsDeadlineExceeded(status));
 }
 

@@ -42,6 +42,8 @@ class RegionCall : public std::enable_shared_from_this<RegionCall> {
 
   /// Waits until the server lets the transfer begin; false where the call ends before.
   bool wait_until_begun();
+  /// After start(): a download whose slots, or array, the server has with the call.
+  bool gave() const { return gave_; }
   /// The next message, for one of the threads that wait; empty once no more comes.
   std::optional<SharedMemoryMessage> next();
   bool send(SharedMemoryMessage::Kind kind, std::uint32_t slot, std::size_t offset, std::size_t bytes) const;
@@ -83,6 +85,8 @@ class RegionCall : public std::enable_shared_from_this<RegionCall> {
   const int wake_;
   std::chrono::microseconds looks_for_ = BriefWait::kBriefly;
   bool over_region_ = false;
+  bool gave_ = false;
+  std::atomic<bool> ended_before_begin_ = false;  // of such a call, as its answer says
   absl::Time deadline_ = absl::InfiniteFuture();  // of such a call
   std::atomic<bool> cancelled_ = false;           // likewise
   std::atomic<bool> given_up_ = false;

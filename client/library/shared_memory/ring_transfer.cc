@@ -96,7 +96,7 @@ class SlotEmptier {
 
   absl::Status empty(TransferParts& parts, std::size_t index) {
     if (!call_.wait_until_begun()) return over_before();
-    if (index == 0) give_first_slots();
+    if (index == 0 && !call_.gave()) give_first_slots();
     while (left_ > 0) {
       // Without one, another thread may have the last piece under way.
       const std::optional<SharedMemoryMessage> message = call_.next();

@@ -40,6 +40,7 @@ struct ApplyRecursiveFilter {
     NonFinitePolicy non_finite = NonFinitePolicy::kRefuse;
   };
   static constexpr std::string_view kName = "ApplyRecursiveFilter";
+  static constexpr bool kKeepsPlans = true;  // filters are designed in 5 to 30 us
 
   static std::vector<SourceField> sources(const Request& request);
   static absl::StatusOr<Plan> validate(const Request& request, std::span<const InputArray> inputs);

@@ -106,6 +106,8 @@ struct Telemetry::Families {
   Histogram* compute = &stages->Add({{"stage", "compute"}}, second_buckets());
   Histogram* output = &stages->Add({{"stage", "output"}}, second_buckets());
   std::map<std::string, Histogram*, std::less<>> waits_of;  // by principal; not changed after set-up
+  // By direction and transport; likewise.
+  std::map<std::pair<std::string_view, std::string_view>, Counter*> moved_of;
   std::mutex mutex;
   std::map<std::string, Method, std::less<>> methods;
 
@@ -138,8 +140,10 @@ Telemetry::Telemetry(const std::set<std::string>& principals) : families_(std::m
     families_->rejections.of(reason);
   for (const char* reason : {"INVALID_FIELD", "LIMIT_EXCEEDED"}) families_->decode_refusals.of(reason);
   for (const char* direction : {"upload", "download"}) {
-    for (const char* transport : {"tcp", "unix", "shared"})
-      families_->moved->Add({{"direction", direction}, {"transport", transport}});
+    for (const char* transport : {"tcp", "unix", "shared"}) {
+      families_->moved_of[{direction, transport}] =
+          &families_->moved->Add({{"direction", direction}, {"transport", transport}});
+    }
   }
 }
 
@@ -161,9 +165,7 @@ void Telemetry::count(const CallRecord& call) {
     families_->output->Observe(call.output_seconds);
   }
   if (const std::string_view direction = direction_of(call.method); !direction.empty()) {
-    families_->moved
-        ->Add({{"direction", std::string(direction)}, {"transport", std::string(transport_of(call))}})
-        .Increment(static_cast<double>(call.bytes));
+    families_->moved_of.at({direction, transport_of(call)})->Increment(static_cast<double>(call.bytes));
   }
   if (call.status.ok()) return;
   families_->rejections.of(reason_of(call.status)).Increment();

@@ -8,9 +8,13 @@ absl::Status DeviceUpload::prepare() {
 }
 
 absl::Status DeviceUpload::take_array() {
-  target().device().copy_within(
-      region().device_memory(), 0, target().memory(), target().total_bytes(),
-      [self = shared_from_this(), this](const absl::Status& status) { take_whole(status); });
+  target().device().copy_within(region().device_memory(), 0, target().memory(), target().total_bytes(),
+                                [self = shared_from_this(), this](const absl::Status& copied) {
+                                  if (!copied.ok()) return take_whole(copied);
+                                  target().device().copy_out(
+                                      target().memory(), 0, head(),
+                                      [self, this](const absl::Status& status) { take_whole(status); });
+                                });
   return absl::OkStatus();
 }
 

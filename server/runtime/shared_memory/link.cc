@@ -143,7 +143,7 @@ void SharedLink::refuse(std::string_view why) {
 bool SharedLink::send_region(const SharedRegion& region) {
   SharedMemoryMessage head{.kind = SharedMemoryMessage::kRegion,
                            .offset = (region.freezes() ? kRegionIsTaken : 0) |
-                                     (sends_calls_ ? kRegionTakesCalls : 0) |
+                                     (sends_calls_ ? kRegionTakesCalls | kRegionTakesGifts : 0) |
                                      (owner().has_value() ? kRegionIsKnown : 0),
                            .bytes = region.bytes()};
   if (region.kind() == SharedRegion::Kind::kRing) head.slot = kSharedSlots;

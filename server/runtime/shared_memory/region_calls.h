@@ -16,10 +16,10 @@ class SharedLink;
 class RegionCalls {
  public:
   virtual ~RegionCalls() = default;
-  /// By `caller`, whose region the link's is. `request` is what follows `message`. An error where that is no
+  /// By `caller`, whose region the link's is. `text` is what follows `message`. An error where that is no
   /// call: the link is closed.
   virtual absl::Status begin(const std::shared_ptr<SharedLink>& link, const Principal& caller,
-                             const SharedMemoryMessage& message, std::string_view request) = 0;
+                             const SharedMemoryMessage& message, std::string_view text) = 0;
 };
 
 }  // namespace cumulus::server

@@ -22,8 +22,8 @@ absl::Status RegionUpload::take_array() {
     take_whole(absl::OkStatus());
     return absl::OkStatus();
   }
-  target().device().copy_in(
-      region().memory().first(target().total_bytes()), target().memory(), 0,
+  target().device().copy_in_and_read_head(
+      region().memory().first(target().total_bytes()), target().memory(), head(),
       [self = shared_from_this(), this](const absl::Status& status) { take_whole(status); });
   return absl::OkStatus();
 }

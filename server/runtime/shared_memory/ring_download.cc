@@ -12,6 +12,11 @@ absl::Status RingDownload::prepare() {
   return absl::OkStatus();
 }
 
+std::uint32_t RingDownload::given_slots() const {
+  const std::size_t pieces = (range().end - range().begin + kSharedSlotBytes - 1) / kSharedSlotBytes;
+  return static_cast<std::uint32_t>(std::min<std::size_t>(kSharedSlots, pieces));
+}
+
 absl::Status RingDownload::take_doorbell(const SharedMemoryMessage& message) {
   const std::size_t end_of_range = range().end;
   if (message.kind != SharedMemoryMessage::kFree || next_ == end_of_range) {

@@ -13,6 +13,7 @@ class RingDownload final : public SharedDownload {
 
  private:
   absl::Status prepare() override;
+  std::uint32_t given_slots() const override;
   absl::Status take_doorbell(const SharedMemoryMessage& message) override;
   void copied(std::uint32_t slot, std::size_t offset, std::size_t bytes);
 

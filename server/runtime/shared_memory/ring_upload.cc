@@ -54,15 +54,19 @@ void RingUpload::place(const SharedMemoryMessage& message) {
     placed(message.slot, data.size());
     return;
   }
-  target().device().copy_in(data, memory, message.offset,
-                            [self = shared_from_this(), this, slot = message.slot,
-                             bytes = data.size()](const absl::Status& status) {
-                              if (status.ok()) {
-                                placed(slot, bytes);
-                              } else {
-                                end(status);
-                              }
-                            });
+  const auto done = [self = shared_from_this(), this, slot = message.slot,
+                     bytes = data.size()](const absl::Status& status) {
+    if (status.ok()) {
+      placed(slot, bytes);
+    } else {
+      end(status);
+    }
+  };
+  if (message.offset == 0) {
+    target().device().copy_in_and_read_head(data, memory, head(), done);
+  } else {
+    target().device().copy_in(data, memory, message.offset, done);
+  }
 }
 
 void RingUpload::placed(std::uint32_t slot, std::size_t bytes) {

@@ -15,6 +15,7 @@
 #include "server/runtime/shared_memory/region_upload.h"
 #include "server/runtime/shared_memory/ring_download.h"
 #include "server/runtime/shared_memory/ring_upload.h"
+#include "server/runtime/trace.h"
 
 namespace cumulus::server {
 namespace {
@@ -58,7 +59,7 @@ std::shared_ptr<SharedDownload> make_download(SharedRegion::Kind kind, Arguments
 class GrpcCall final : public grpc::ServerUnaryReactor {
  public:
   SharedTransfer::Answer answer() {
-    return {[this](const grpc::Status& status) { Finish(status); }};
+    return {[this](const grpc::Status& status, bool /*begun*/) { Finish(status); }};
   }
   /// Before gRPC has this.
   void hold(std::shared_ptr<SharedTransfer> transfer) { transfer_ = std::move(transfer); }
@@ -86,22 +87,53 @@ SharedTransfer::Answer answer_over(const std::shared_ptr<SharedLink>& link,
   std::shared_ptr<const OpenWork> work;
   if (calls != nullptr) work = std::make_shared<const OpenWork>(calls);
   // The link has the transfer, which has this.
-  return {[weak = std::weak_ptr(link), buffer = std::move(buffer), work](const grpc::Status& status) {
-            const std::shared_ptr<SharedLink> there = weak.lock();
-            if (there == nullptr) return;
-            std::string text = status.error_details();
-            if (status.ok() && buffer != nullptr) text = buffer->SerializeAsString();
-            if (text.size() > kMaxSharedMemoryCall) text = brief_details(status);
-            there->send({.kind = SharedMemoryMessage::kAnswer,
-                         .slot = static_cast<std::uint32_t>(status.error_code())},
-                        text);
-          },
-          true};
+  return {
+      [weak = std::weak_ptr(link), buffer = std::move(buffer), work](const grpc::Status& status, bool begun) {
+        const std::shared_ptr<SharedLink> there = weak.lock();
+        if (there == nullptr) return;
+        std::string text = status.error_details();
+        if (status.ok() && buffer != nullptr) text = buffer->SerializeAsString();
+        if (text.size() > kMaxSharedMemoryCall) text = brief_details(status);
+        there->send({.kind = SharedMemoryMessage::kAnswer,
+                     .slot = static_cast<std::uint32_t>(status.error_code()),
+                     .offset = begun ? 0 : kAnswerOfNothing},
+                    text);
+      },
+      true};
 }
 
 /// Who shows a token or a certificate shows it with each call: it may be withdrawn meanwhile.
 bool is_known_by_the_socket(const Principal& caller) {
   return !caller.proven || caller.name == kLocalPrincipal;
+}
+
+/// The method that a CALL names; empty where it names none.
+std::string_view method_of(std::uint32_t what) {
+  switch (static_cast<SharedMemoryCall>(what)) {
+    case SharedMemoryCall::kWrite:
+      return kWriteShared;
+    case SharedMemoryCall::kRead:
+    case SharedMemoryCall::kReadGiven:
+      return kReadShared;
+  }
+  return {};
+}
+
+SharedDownload::Gives gives_of(std::uint32_t what) {
+  return what == static_cast<std::uint32_t>(SharedMemoryCall::kReadGiven)
+             ? SharedDownload::Gives::kWithTheCall
+             : SharedDownload::Gives::kAfterBegin;
+}
+
+/// What follows a CALL: the request, and perhaps what a header `traceparent` would have.
+struct CallText {
+  std::string_view request;
+  std::string_view trace;
+};
+CallText split_text(const SharedMemoryMessage& call, std::string_view text) {
+  // 0: of a client that knows of no traces.
+  const std::size_t bytes = call.bytes == 0 ? text.size() : std::min<std::size_t>(call.bytes, text.size());
+  return {text.substr(0, bytes), text.substr(bytes)};
 }
 
 template <class Request>
@@ -126,37 +158,55 @@ SharedMemoryService::~SharedMemoryService() {
 }
 
 absl::Status SharedMemoryService::begin(const std::shared_ptr<SharedLink>& link, const Principal& caller,
-                                        const SharedMemoryMessage& message, std::string_view request) {
-  if (!is_known_by_the_socket(caller)) {
-    return bad_request("UNEXPECTED_DOORBELL", concat("a CALL came by ", caller.name,
-                                                     ", who shows a token or a certificate; call by gRPC"));
+                                        const SharedMemoryMessage& message, std::string_view text) {
+  const std::string_view method = method_of(message.slot);
+  absl::Status status = method.empty()
+                            ? bad_request("UNEXPECTED_DOORBELL",
+                                          concat("a CALL of kind ", message.slot,
+                                                 " came; 0 writes, 1 reads, and 2 reads into what it gives"))
+                            : absl::OkStatus();
+  if (status.ok() && !is_known_by_the_socket(caller)) {
+    status = bad_request("UNEXPECTED_DOORBELL", concat("a CALL came by ", caller.name,
+                                                       ", who shows a token or a certificate; call by gRPC"));
   }
-  const absl::Duration timeout =
-      absl::Nanoseconds(static_cast<std::int64_t>(std::min<std::uint64_t>(message.offset, INT64_MAX)));
-  const bool writes = message.slot == static_cast<std::uint32_t>(SharedMemoryCall::kWrite);
-  if (!writes && message.slot != static_cast<std::uint32_t>(SharedMemoryCall::kRead)) {
-    return bad_request("UNEXPECTED_DOORBELL",
-                       concat("a CALL of kind ", message.slot, " came; 0 writes and 1 reads"));
+  if (status.ok()) {
+    const CallText said = split_text(message, text);
+    const absl::Duration timeout =
+        absl::Nanoseconds(static_cast<std::int64_t>(std::min<std::uint64_t>(message.offset, INT64_MAX)));
+    Transfer::Options options = transfers_.options(method, timeout, caller, parse_traceparent(said.trace));
+    status = method == kWriteShared
+                 ? begin_write(link, std::move(options), said.request)
+                 : begin_read(link, std::move(options), said.request, gives_of(message.slot));
   }
-  if (writes) {
-    const auto wanted = read_request<v1::WriteSharedRequest>(request);
-    if (!wanted.ok()) return wanted.status();
-    Transfer::Options options = transfers_.options(kWriteShared, timeout, caller);
-    options.min_rate = runtime_.configuration.limits.min_upload_rate;
-    const auto buffer = std::make_shared<v1::Buffer>();
-    const auto upload = make_upload(kind_of(*link), runtime_, link, std::move(options),
-                                    answer_over(link, buffer, calls_), buffer.get());
-    transfers_.watch().add(upload);
-    upload->begin(*wanted);
-    return absl::OkStatus();
-  }
+  // An operator sees it as any call that did not begin.
+  if (!status.ok())
+    runtime_.telemetry.refused(method.empty() ? kWriteShared : method, TransferService::kRegionClient,
+                               status);
+  return status;
+}
+
+absl::Status SharedMemoryService::begin_write(const std::shared_ptr<SharedLink>& link,
+                                              Transfer::Options options, std::string_view request) {
+  const auto wanted = read_request<v1::WriteSharedRequest>(request);
+  if (!wanted.ok()) return wanted.status();
+  options.min_rate = runtime_.configuration.limits.min_upload_rate;
+  const auto buffer = std::make_shared<v1::Buffer>();
+  const auto upload = make_upload(kind_of(*link), runtime_, link, std::move(options),
+                                  answer_over(link, buffer, calls_), buffer.get());
+  upload->begin(*wanted);
+  transfers_.watch().add(upload);  // which may wake its thread: the copy is on its way
+  return absl::OkStatus();
+}
+
+absl::Status SharedMemoryService::begin_read(const std::shared_ptr<SharedLink>& link,
+                                             Transfer::Options options, std::string_view request,
+                                             SharedDownload::Gives gives) {
   const auto wanted = read_request<v1::ReadSharedRequest>(request);
   if (!wanted.ok()) return wanted.status();
   const auto download =
-      make_download(kind_of(*link), runtime_, link, transfers_.options(kReadShared, timeout, caller),
-                    answer_over(link, nullptr, calls_));
+      make_download(kind_of(*link), runtime_, link, std::move(options), answer_over(link, nullptr, calls_));
+  download->begin(*wanted, gives);
   transfers_.watch().add(download);
-  download->begin(*wanted);
   return absl::OkStatus();
 }
 

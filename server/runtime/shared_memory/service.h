@@ -9,6 +9,7 @@
 #include "server/runtime/connections/open_calls.h"
 #include "server/runtime/runtime.h"
 #include "server/runtime/shared_memory/region_calls.h"
+#include "server/runtime/shared_memory/shared_download.h"
 #include "server/runtime/shared_memory/socket.h"
 #include "server/runtime/transfer/transfer_service.h"
 
@@ -30,11 +31,16 @@ class SharedMemoryService final : public v1::SharedMemory::CallbackService,
                                        const v1::ReadSharedRequest* request,
                                        v1::ReadSharedResponse* response) override;
   absl::Status begin(const std::shared_ptr<SharedLink>& link, const Principal& caller,
-                     const SharedMemoryMessage& message, std::string_view request) override;
+                     const SharedMemoryMessage& message, std::string_view text) override;
   void count_work_in(std::shared_ptr<OpenCalls> calls) override { calls_ = std::move(calls); }
 
  private:
   absl::StatusOr<std::shared_ptr<SharedLink>> find(const std::string& region, const Principal& caller);
+  /// Of CALL. An error where the request is none.
+  absl::Status begin_write(const std::shared_ptr<SharedLink>& link, Transfer::Options options,
+                           std::string_view request);
+  absl::Status begin_read(const std::shared_ptr<SharedLink>& link, Transfer::Options options,
+                          std::string_view request, SharedDownload::Gives gives);
   grpc::ServerUnaryReactor* refuse(grpc::CallbackServerContext& context, std::string_view rpc,
                                    const absl::Status& why);
 

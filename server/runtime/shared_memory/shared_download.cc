@@ -4,7 +4,8 @@
 
 namespace cumulus::server {
 
-void SharedDownload::begin(const v1::ReadSharedRequest& request) {
+void SharedDownload::begin(const v1::ReadSharedRequest& request, Gives gives) {
+  gives_ = gives;
   run([&] { return start(request); });
 }
 
@@ -16,10 +17,23 @@ absl::Status SharedDownload::start(const v1::ReadSharedRequest& request) {
   range_ = *std::move(range);
   if (absl::Status prepared = prepare(); !prepared.ok()) return prepared;
   left_ = range_.end - range_.begin;
-  if (left_ > 0) {
+  if (left_ == 0) {
+    end(absl::OkStatus());
+  } else if (gives_ == Gives::kAfterBegin) {
     bring();
   } else {
-    end(absl::OkStatus());
+    return take_given_slots();
+  }
+  return absl::OkStatus();
+}
+
+void SharedDownload::bring() { begin_pieces(); }
+
+absl::Status SharedDownload::take_given_slots() {
+  begin_given_pieces();
+  for (std::uint32_t slot = 0; slot < given_slots() && !ended(); ++slot) {
+    if (absl::Status taken = take_doorbell({.kind = SharedMemoryMessage::kFree, .slot = slot}); !taken.ok())
+      return taken;
   }
   return absl::OkStatus();
 }

@@ -15,13 +15,17 @@ class SharedDownload : public SharedTransfer {
  public:
   using SharedTransfer::SharedTransfer;
 
-  void begin(const v1::ReadSharedRequest& request);
+  /// Who gives: the client has given already what the server is to have once the download has begun.
+  enum class Gives { kAfterBegin, kWithTheCall };
+  void begin(const v1::ReadSharedRequest& request, Gives gives = Gives::kAfterBegin);
 
  protected:
   /// That the region is what this download needs; before the client may use it.
   virtual absl::Status prepare() = 0;
   /// Brings the bytes, of which there are some.
-  virtual void bring() { begin_pieces(); }
+  virtual void bring();
+  /// How many slots a client gives with its call.
+  virtual std::uint32_t given_slots() const { return 1; }
   /// What is read.
   const ReadRange& range() const { return range_; }
   /// These bytes of the buffer lie in the region, and the client is told; with the last the call is answered.
@@ -29,7 +33,9 @@ class SharedDownload : public SharedTransfer {
 
  private:
   absl::Status start(const v1::ReadSharedRequest& request);
+  absl::Status take_given_slots();
 
+  Gives gives_ = Gives::kAfterBegin;
   ReadRange range_;
   std::atomic<std::size_t> left_ = 0;  // bytes that the client does not have
 };

@@ -72,7 +72,7 @@ void SharedTransfer::finish(const grpc::Status& status) {
   const bool reusable = status.ok() || !begun_;
   const bool closes_after = answer_.over_the_link && !reusable;
   if (attached_ && !closes_after) link_->detach(reusable);
-  answer_.give(status);
+  answer_.give(status, begun_);
   if (attached_ && closes_after) link_->detach(false);
 }
 

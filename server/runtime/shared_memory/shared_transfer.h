@@ -23,7 +23,8 @@ class SharedTransfer : public Transfer, public RingUser {
  public:
   /// Says how the transfer ended, to who asked for it.
   struct Answer {
-    std::function<void(const grpc::Status&)> give;
+    /// `begun`: the client may have used the region, or the server.
+    std::function<void(const grpc::Status&, bool begun)> give;
     bool over_the_link = false;  // which has to be there still
   };
   SharedTransfer(Runtime& runtime, std::shared_ptr<SharedLink> link, Options options, Answer answer);
@@ -43,6 +44,8 @@ class SharedTransfer : public Transfer, public RingUser {
   SharedLink& link() { return *link_; }
   /// Tells the client that it may use its slots, and waits for it.
   void begin_pieces();
+  /// That the server uses them: the client has given them.
+  void begin_given_pieces() { begun_ = true; }
   void send(SharedMemoryMessage::Kind kind, std::uint32_t slot, std::size_t offset, std::size_t bytes);
   /// That the client gives a slot to the server. INVALID_ARGUMENT where it is not the client's.
   absl::Status take_slot(std::uint32_t slot);

@@ -5,6 +5,7 @@
 
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
+#include "server/runtime/exceptions.h"
 #include "server/runtime/wire.h"
 
 namespace cumulus::server {
@@ -43,11 +44,26 @@ absl::Status SharedUpload::start(const v1::WriteSharedRequest& request) {
   const absl::Status allocated =
       target_->allocate([&](std::size_t bytes) { return announce(bytes, budget / 2); }, provider());
   if (!allocated.ok()) return allocated;
+  if (absl::Status taken = take_head(); !taken.ok()) return taken;
   const absl::Status claimed =
       target_->claim(part(), std::static_pointer_cast<SharedUpload>(shared_from_this()));
   claimed_ = claimed.ok();
   if (!claimed.ok()) return claimed;
   return take_array();
+}
+
+absl::Status SharedUpload::take_head() {
+  if (target_->device().space() == Space::kHost) return absl::OkStatus();
+  try {
+    head_ = target_->device().allocate_head();
+  } catch (...) {
+    return translate_exception(target_->device(), absl::InfiniteFuture());
+  }
+  return absl::OkStatus();
+}
+
+std::span<std::byte> SharedUpload::head() const {
+  return {head_.data(), std::min(target_->total_bytes(), kHeadBytes)};
 }
 
 absl::Status SharedUpload::check_target() {
@@ -72,23 +88,9 @@ void SharedUpload::take_whole(const absl::Status& copied) {
 }
 
 void SharedUpload::complete() {
-  const BufferMemory& memory = target_->memory();
-  head_.resize(std::min(target_->total_bytes(), kHeadBytes));
-  // The head is what requests are checked by. It is read where the kernels will read it: the client may have
-  // changed its own memory meanwhile.
-  if (const std::byte* data = memory.host_data(); data != nullptr || head_.empty()) {
-    target_->keep_head(0, {data, head_.size()});
-    target_->complete(part());
-    return;
-  }
-  target_->device().copy_out(memory, 0, head_, [self = shared_from_this(), this](const absl::Status& status) {
-    if (!status.ok()) {
-      end(status);
-      return;
-    }
-    target_->keep_head(0, head_);
-    target_->complete(part());
-  });
+  const std::byte* const data = target_->memory().host_data();
+  target_->keep_head(0, {data != nullptr ? data : head_.data(), head().size()});
+  target_->complete(part());
 }
 
 bool SharedUpload::answer(const ResidentBuffer& buffer) {

@@ -1,7 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
-#include <vector>
+#include <span>
 
 #include "cumulus/v1/shared_memory.pb.h"
 #include "server/runtime/shared_memory/shared_transfer.h"
@@ -36,19 +37,24 @@ class SharedUpload : public SharedTransfer, public UploadStream {
   absl::Status check_target();
   /// INVALID_ARGUMENT where the array is larger than the region, in which it is to lie whole.
   absl::Status check_room();
-  /// The end of the one copy that brings the array.
+  /// On a device that the host does not address: where the array's head is copied to once its first bytes lie
+  /// there. It is what requests are checked by, and read where the kernels will read it: the client may have
+  /// changed its own memory meanwhile.
+  std::span<std::byte> head() const;
+  /// The end of the one copy that brings the array and its head.
   void take_whole(const absl::Status& copied);
-  /// All bytes lie in the array's memory.
+  /// All bytes lie in the array's memory, and its head in head().
   void complete();
 
  private:
   absl::Status start(const v1::WriteSharedRequest& request);
+  absl::Status take_head();
   Part part() const { return {0, target_->total_bytes()}; }
 
   v1::Buffer* const response_;
   std::shared_ptr<UploadTarget> target_;
   bool claimed_ = false;
-  std::vector<std::byte> head_;  // of what lies on a GPU
+  HostMemory head_;  // of what lies on a GPU
 };
 
 }  // namespace cumulus::server

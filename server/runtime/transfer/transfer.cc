@@ -116,19 +116,21 @@ bool Transfer::ended() const {
 }
 
 void Transfer::finish_and_log(const absl::Status& status) {
-  options_.telemetry.finished({.method = std::string(options_.method),
-                               .request_id = request_id_,
-                               .client = options_.client,
-                               .principal = options_.principal.name,
-                               .bytes = bytes_,
-                               .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
-                               .status = status,
-                               .trace = options_.trace});
+  const CallRecord record{.method = std::string(options_.method),
+                          .request_id = request_id_,
+                          .client = options_.client,
+                          .principal = options_.principal.name,
+                          .bytes = bytes_,
+                          .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
+                          .status = status,
+                          .trace = options_.trace};
+  options_.telemetry.count(record);
   {
     const std::lock_guard lock(mutex_);
     share_ = {};
   }
   finish(to_grpc(with_context(status, options_.method)));
+  log_call(record);  // who waits for the answer need not wait for it
 }
 
 TransferWatch::TransferWatch(absl::Duration interval) : interval_(interval), thread_([this] { run(); }) {}

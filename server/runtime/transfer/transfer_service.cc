@@ -89,17 +89,18 @@ Transfer::Options TransferService::options(std::string_view method, grpc::Callba
           check_instance(context, runtime_.instance)};
 }
 
-Transfer::Options TransferService::options(std::string_view method, absl::Duration timeout,
-                                           Principal caller) const {
+Transfer::Options TransferService::options(std::string_view method, absl::Duration timeout, Principal caller,
+                                           TraceContext trace) const {
   const auto& limits = runtime_.configuration.limits;
   const absl::Duration bounded = std::min(timeout, limits.max_deadline + absl::Seconds(1));
   return {.method = method,
-          .client = "unix:shared-memory",
+          .client = kRegionClient,
           .principal = std::move(caller),
           .deadline = CallDeadline::of(absl::ToChronoTime(absl::Now() + bounded), limits.max_deadline),
           .max_stall = limits.stalled_transfer,
           .shares = shares_,
           .telemetry = runtime_.telemetry,
+          .trace = std::move(trace),
           .drain = &runtime_.drain};
 }
 

@@ -33,7 +33,10 @@ class TransferService final
   Transfer::Options options(std::string_view method, grpc::CallbackServerContext& context,
                             Principal caller) const;
   /// Likewise, asked for on a region's connection.
-  Transfer::Options options(std::string_view method, absl::Duration timeout, Principal caller) const;
+  Transfer::Options options(std::string_view method, absl::Duration timeout, Principal caller,
+                            TraceContext trace) const;
+  /// What such a call's client is named in the log.
+  static constexpr const char* kRegionClient = "unix:shared-memory";
   TransferWatch& watch() { return watch_; }
 
  private:
