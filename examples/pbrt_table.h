@@ -12,34 +12,25 @@
 #include <string>
 #include <vector>
 
-/// Finds the array conditional_func in the archive, whose files are stored as they are.
+/// The array conditional_func of the archive, whose files are stored as they are, in numpy's format.
 inline pbrt::PiecewiseConstant2D ReadCumulusTable(const std::string& filename, pbrt::Allocator alloc = {}) {
   std::ifstream file(filename, std::ios::binary);
   const std::string bytes(std::istreambuf_iterator<char>(file), {});
-  const auto number = [&bytes](size_t at, size_t size) {  // little-endian
-    size_t value = 0;
-    while (size-- > 0) value = value << 8 | static_cast<unsigned char>(bytes[at + size]);
-    return value;
-  };
-  for (size_t at = 0; at + 30 <= bytes.size() && bytes.compare(at, 4, "PK\3\4") == 0;) {
-    const size_t size = number(at + 18, 4);
-    const size_t array = at + 30 + number(at + 26, 2) + number(at + 28, 2);
-    if (array + size > bytes.size()) break;  // cut off
-    if (bytes.compare(at + 30, number(at + 26, 2), "conditional_func.npy") == 0 && size > 10) {
-      const size_t values = array + 10 + number(array + 8, 2);
-      const std::string header = bytes.substr(array + 10, values - array - 10);
-      int rows = 0;
-      int columns = 0;
-      const size_t shape = header.find("'shape'");
-      if (shape != std::string::npos) std::sscanf(&header[shape], "'shape': (%d, %d)", &rows, &columns);
-      const size_t count = static_cast<size_t>(rows) * static_cast<size_t>(columns);
-      if (rows < 1 || columns < 1 || values + count * sizeof(float) != array + size) break;
-      std::vector<float> function(count);
-      std::memcpy(function.data(), &bytes[values], function.size() * sizeof(float));
-      const std::vector<pbrt::Float> density(function.begin(), function.end());
-      return pbrt::PiecewiseConstant2D(density, columns, rows, alloc);
+  const std::string start = "conditional_func.npy\x93NUMPY\1";
+  const size_t found = bytes.find(start);
+  const size_t header = found + start.size() + 3;  // its length is in the two bytes before it
+  if (found != std::string::npos && header < bytes.size()) {
+    const auto byte = [&bytes](size_t at) { return static_cast<unsigned char>(bytes[at]); };
+    const size_t values = header + byte(header - 2) + 256 * byte(header - 1);
+    size_t rows = 0, columns = 0;
+    std::sscanf(&bytes[header], "%*[^(](%zu, %zu)", &rows, &columns);
+    std::vector<float> function(bytes.size() / sizeof(float));
+    if (rows > 0 && columns > 0 && columns <= function.size() / rows &&
+        values + rows * columns * sizeof(float) <= bytes.size()) {
+      std::memcpy(function.data(), &bytes[values], rows * columns * sizeof(float));
+      const std::vector<pbrt::Float> density(function.begin(), function.begin() + rows * columns);
+      return pbrt::PiecewiseConstant2D(density, int(columns), int(rows), alloc);
     }
-    at = array + size;
   }
   pbrt::ErrorExit("%s: holds no table; cumulus sampling-table IN --export pbrt -o OUT.npz writes one",
                   filename);

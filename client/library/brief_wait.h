@@ -26,13 +26,17 @@ class BriefWait {
   const std::chrono::steady_clock::time_point end_;
 };
 
+/// Looks for what the future will have, so long at most.
+template <class T>
+void look_for(const std::future<T>& future, std::chrono::microseconds limit = BriefWait::kBriefly) {
+  const BriefWait wait(limit);
+  while (future.wait_for(std::chrono::seconds(0)) != std::future_status::ready && wait.goes_on()) continue;
+}
+
 /// What the future has, of a call that may be a short one.
 template <class T>
 T get_soon(std::future<T> future) {
-  {
-    const BriefWait wait;
-    while (future.wait_for(std::chrono::seconds(0)) != std::future_status::ready && wait.goes_on()) continue;
-  }
+  look_for(future);
   return future.get();
 }
 

@@ -9,7 +9,9 @@
 namespace cumulus {
 
 /// How many connections a transfer takes: by its size, and by what numbers of them have brought before, as
-/// few cores or a slow wire gain nothing by more. Thread-safe.
+/// few cores or a slow wire gain nothing by more. Each number is tried a few times, of which the best counts:
+/// the first transfer makes the connections, and the next ones still touch memory for the first time.
+/// Thread-safe.
 class ConnectionCount {
  public:
   static constexpr int kMost = 16;  // that a caller may ask for
@@ -20,9 +22,11 @@ class ConnectionCount {
 
  private:
   static constexpr std::array kChoices = {1, 2, 4};
+  static constexpr int kTries = 3;  // of each, before rates are compared
 
   std::mutex mutex_;
-  std::array<double, kChoices.size()> rates_ = {};  // bytes a second; 0: unknown
+  std::array<int, kChoices.size()> tries_ = {};     // at most kTries
+  std::array<double, kChoices.size()> rates_ = {};  // bytes a second
   std::size_t turn_ = 0;
 };
 

@@ -1,5 +1,7 @@
 """How calls go wrong, are repeated, resumed, renewed and cancelled: against a server that a test chooses."""
 
+import contextlib
+import faulthandler
 import signal
 import threading
 import time
@@ -28,7 +30,7 @@ def test_what_a_progress_function_raises_comes_out(server, method):
     server.handlers["ReadBuffer"] = lambda request, _: (chunk(DATA.tobytes(), at) for at in range(0, DATA.nbytes, CHUNK))
     with connect(server, progress=stop) as c, pytest.raises(RuntimeError, match="that is enough"):
         c.upload(DATA).numpy()
-    assert server.count(method) == 1
+    assert server.count(method) <= 1  # an upload may end before it has begun
 
 
 def test_an_upload_that_is_turned_away_begins_again(server):
@@ -361,6 +363,32 @@ def test_keyboard_interrupt_cancels_a_transfer(server, method):
         call = array.numpy if method == "ReadBuffer" else lambda: c.upload(DATA)
         assert interrupted(server, method, call) < 1.5
         assert ended.wait(10), "the server was not told"
+
+
+def test_keyboard_interrupt_ends_an_upload_at_any_moment(server):
+    """Also in the middle of gRPC's code, whose locks it would leave locked: then the client would hang, and its next calls."""
+    def hang(_, context):
+        ended = threading.Event()
+        if context.add_callback(ended.set):
+            ended.wait(2)
+        return b""
+
+    random = np.random.default_rng(32)
+    with connect(server) as c:
+        resident(server, c)
+        server.handlers["WriteBuffer"] = hang
+        signal.signal(signal.SIGALRM, interrupt)
+        faulthandler.dump_traceback_later(100, exit=True)  # a test that hangs says where
+        for _ in range(100):
+            # Error: Python itself loses an interrupt that comes while something is finalized, and the server's answer is none.
+            with contextlib.suppress(KeyboardInterrupt, cumulus.Error):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-4, 0.01))
+                    c.upload(DATA)
+                finally:
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+        c.session.renew()
+        faulthandler.cancel_dump_traceback_later()
 
 
 def test_a_cancellation_stops_the_calls_within_it(server):

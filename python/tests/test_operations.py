@@ -1,5 +1,7 @@
 """Each operation by known answers; beside the packages that people use today there is test_agreement.py, too."""
 
+import time
+
 import cumulus
 import numpy as np
 import pytest
@@ -34,6 +36,33 @@ def test_blurs_like_earlier_ones(client, image):
         with pytest.raises(cumulus.InvalidArgument, match="sigma"):
             client.blur(image, wrong)
     assert not np.array_equal(client.blur(image, 1), first)
+
+
+def test_a_blur_on_the_server_is_the_same_either_way(client, image, monkeypatch):
+    resident = client.upload(image)
+    begun = []
+    begin = type(client).begin
+    monkeypatch.setattr(type(client), "begin", lambda *arguments: (begun.append(1), begin(*arguments))[1])
+    short, longer = client.blur(resident, 2), client.blur(resident, 2, request_id="longer")
+    assert len(begun) == 1 and client.timings.device
+    assert (short.shape, short.dtype, short.nbytes) == (longer.shape, longer.dtype, longer.nbytes)
+    assert np.array_equal(short.numpy(), longer.numpy()) and np.array_equal(short.numpy(), client.blur(image, 2))
+
+    def refusals(call):
+        for value, sigma in ((resident, 0.1), (client.upload(image[0]), 2), (client.upload(image.astype(np.uint8)), 2), (gone, 2)):
+            with pytest.raises(cumulus.Error) as error:
+                call(value, sigma)
+            yield type(error.value), error.value.code, getattr(error.value, "field", None), error.value.reason
+
+    gone = client.upload(image)
+    gone.delete()
+    with pytest.raises(cumulus.NotFound):
+        for _ in range(500):  # it goes soon
+            gone.numpy()
+            time.sleep(0.01)
+    assert list(refusals(client.blur)) == list(refusals(lambda *given: client.blur(*given, request_id="longer")))
+    with cumulus.connect(client.address) as other, pytest.raises(cumulus.InvalidArgument, match="another client"):
+        other.blur(resident, 2)
 
 
 def test_a_pair_of_sigmas_in_an_array(client, image):

@@ -221,16 +221,21 @@ TEST(ParallelTransfersToAnOlderServer, SendEachArrayOverOneStream) {
   EXPECT_TRUE(server.transfer.contents(buffer->name()) == std::string(bytes.begin(), bytes.end()));
 }
 
+/// As many transfers as are needed to judge a number of connections, the best of which took so long.
+void try_out(ConnectionCount& count, int connections, absl::Duration best) {
+  for (const int times : {10, 1, 2}) count.note(connections, 100 * kMiB, times * best);
+}
+
 TEST(ConnectionCounts, AreThoseThatHaveHelped) {
   ConnectionCount count;
   EXPECT_EQ(count.choose(16 * kMiB - 1), 1);
   EXPECT_EQ(count.choose(16 * kMiB), 2);
   EXPECT_EQ(count.choose(32 * kMiB), 4);
-  count.note(4, 100 * kMiB, absl::Seconds(1));
+  try_out(count, 4, absl::Seconds(1));
   EXPECT_EQ(count.choose(32 * kMiB), 2) << "which is not known yet";
-  count.note(2, 100 * kMiB, absl::Seconds(1.05));
+  try_out(count, 2, absl::Seconds(1.05));
   EXPECT_EQ(count.choose(32 * kMiB), 1);
-  count.note(1, 100 * kMiB, absl::Seconds(3));
+  try_out(count, 1, absl::Seconds(3));
   EXPECT_EQ(count.choose(32 * kMiB), 2) << "nearly as fast as four";
   count.note(2, 100 * kMiB, absl::Seconds(4));
   EXPECT_EQ(count.choose(32 * kMiB), 4);
@@ -240,6 +245,26 @@ TEST(ConnectionCounts, AreThoseThatHaveHelped) {
   std::generate(later.begin(), later.end(), [&] { return count.choose(32 * kMiB); });
   EXPECT_THAT(later, ::testing::Contains(::testing::Ne(4))) << "others are tried now and then";
   EXPECT_GE(std::count(later.begin(), later.end(), 4), 90);
+}
+
+TEST(ConnectionCounts, AreNotJudgedByTheTransfersThatMakeTheConnections) {
+  ConnectionCount count;
+  for (const int milliseconds : {14, 9, 6}) {
+    EXPECT_EQ(count.choose(24 * kMiB), 2);
+    count.note(2, 24 * kMiB, absl::Milliseconds(milliseconds));
+    EXPECT_EQ(count.choose(24 * kMiB), 1) << "by turns";
+    count.note(1, 24 * kMiB, absl::Milliseconds(10));
+  }
+  EXPECT_EQ(count.choose(24 * kMiB), 2);
+}
+
+TEST(ConnectionCounts, BelieveABetterRateAtOnce) {
+  ConnectionCount count;
+  try_out(count, 2, absl::Milliseconds(20));  // beside a burst of other work
+  try_out(count, 1, absl::Milliseconds(10));
+  EXPECT_EQ(count.choose(24 * kMiB), 1);
+  count.note(2, 100 * kMiB, absl::Milliseconds(1));
+  EXPECT_EQ(count.choose(24 * kMiB), 2);
 }
 
 }  // namespace

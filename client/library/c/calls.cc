@@ -2,12 +2,14 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/slice.h>
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
 #include <utility>
 
+#include "library/brief_wait.h"
 #include "library/c/channel.h"
 #include "library/c/handles.h"
 #include "library/wire.h"
@@ -18,7 +20,7 @@ struct cumulus_call {
   struct Answer {
     std::mutex mutex = {};  // of what follows
     std::condition_variable changed = {};
-    bool ended = false;
+    std::atomic<bool> ended = false;
     absl::Status status = {};
     grpc::Slice message = {};
 
@@ -27,6 +29,7 @@ struct cumulus_call {
 
   const std::shared_ptr<Answer> answer = std::make_shared<Answer>();
   const cumulus::Cancellation cancellation = {};
+  std::atomic<bool> looked_for = false;  // as it is once: what comes later is not a short call's answer
 };
 
 void cumulus_call::Answer::take(absl::StatusOr<grpc::ByteBuffer> answered) {
@@ -66,9 +69,14 @@ Outcome start_call(const cumulus_channel& channel, const cumulus_session_name* s
   return absl::OkStatus();
 }
 
+void look_for(const cumulus_call::Answer& answer) {
+  const BriefWait wait;
+  while (!answer.ended && wait.goes_on()) continue;
+}
+
 Outcome result_of(cumulus_call::Answer& answer, const void** message, std::size_t* size) {
   std::unique_lock lock(answer.mutex);
-  answer.changed.wait(lock, [&] { return answer.ended; });
+  answer.changed.wait(lock, [&] { return answer.ended.load(); });
   if (!answer.status.ok()) return answer.status;
   *message = answer.message.begin();
   *size = answer.message.size();
@@ -90,8 +98,10 @@ cumulus_code cumulus_channel_start_call(cumulus_channel* channel, const cumulus_
 
 int32_t cumulus_call_wait(cumulus_call* call, double seconds) {
   cumulus_call::Answer& answer = *call->answer;
+  if (seconds > 0 && !call->looked_for.exchange(true)) cumulus::c::look_for(answer);
   std::unique_lock lock(answer.mutex);
-  return answer.changed.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return answer.ended; })
+  return answer.changed.wait_for(lock, std::chrono::duration<double>(seconds),
+                                 [&] { return answer.ended.load(); })
              ? 1
              : 0;
 }

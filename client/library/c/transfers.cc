@@ -1,5 +1,6 @@
 #include <absl/time/time.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
@@ -25,10 +26,18 @@ struct cumulus_transfer {
 
     void end(absl::Status with);
     void end(const absl::StatusOr<cumulus::Uploaded>& with);
+    /// Takes the answer to `write` if it comes that soon, for which nobody looks but who waits for the
+    /// transfer.
+    void look_for_answer(absl::Duration limit);
 
     const std::shared_ptr<cumulus::Connection> connection;
     const cumulus::Cancellation cancellation = {};
     std::atomic<std::size_t> done = 0;
+
+    std::atomic<bool> to_be_looked_for = false;  // the answer to `write`
+    std::timed_mutex looking = {};               // of what follows
+    std::unique_ptr<cumulus::SharedWrite> write = {};
+    std::function<void()> write_another_way = {};
 
     std::mutex mutex = {};  // of what follows
     std::condition_variable changed = {};
@@ -59,6 +68,17 @@ void cumulus_transfer::State::end(const absl::StatusOr<cumulus::Uploaded>& with)
     checksum = with->checksum;
   }
   end(absl::OkStatus());
+}
+
+void cumulus_transfer::State::look_for_answer(absl::Duration limit) {
+  const std::unique_lock own(looking, absl::ToChronoMicroseconds(limit));
+  if (!own.owns_lock() || !to_be_looked_for || !write->wait_for(limit)) return;
+  const std::optional<absl::StatusOr<cumulus::Uploaded>> uploaded = write->finish();
+  write.reset();
+  to_be_looked_for = false;
+  if (!uploaded.has_value()) return write_another_way();
+  if (uploaded->ok()) done = static_cast<std::size_t>((*uploaded)->buffer.size_bytes());
+  end(*uploaded);
 }
 // NOLINTEND(readability-identifier-naming)
 
@@ -126,13 +146,13 @@ struct Upload {
 /// An array that lies in shared memory is one call, which needs no thread of its own. False of others.
 bool start_shared(const std::shared_ptr<State>& state, const std::shared_ptr<const Upload>& upload) {
   if (upload->checksum == Checksum::kWanted) return false;  // which takes its time
-  const auto done = [state, upload](std::optional<absl::StatusOr<Uploaded>> uploaded) {
-    if (!uploaded.has_value()) return start(state, [upload](State& own) { upload->run(own); });
-    if (uploaded->ok()) state->done = upload->bytes.size();
-    state->end(*uploaded);
+  state->write =
+      SharedWrite::start(*state->connection, upload->context, upload->spec, upload->bytes, upload->options);
+  state->write_another_way = [weak = std::weak_ptr(state), upload] {
+    start(weak.lock(), [upload](State& own) { upload->run(own); });
   };
-  return start_shared_write(*state->connection, upload->context, upload->spec, upload->bytes, upload->options,
-                            done);
+  state->to_be_looked_for = state->write != nullptr;
+  return state->to_be_looked_for;
 }
 
 Outcome start_upload(const cumulus_channel& channel, const cumulus_session_name& session,
@@ -182,6 +202,7 @@ Outcome start_download(const cumulus_channel& channel, const cumulus_session_nam
 
 /// The transfer, once it has ended.
 std::unique_lock<std::mutex> ended(State& state) {
+  while (state.to_be_looked_for) state.look_for_answer(absl::Hours(1));
   std::unique_lock lock(state.mutex);
   state.changed.wait(lock, [&] { return state.ended; });
   return lock;
@@ -222,10 +243,11 @@ cumulus_code cumulus_channel_start_download(cumulus_channel* channel, const cumu
 
 int32_t cumulus_transfer_wait(cumulus_transfer* transfer, double seconds) {
   cumulus_transfer::State& state = *transfer->state;
+  const absl::Duration limit = absl::Seconds(std::clamp(seconds, 0.0, 1e6));
+  const auto until = std::chrono::steady_clock::now() + absl::ToChronoMicroseconds(limit);
+  if (state.to_be_looked_for) state.look_for_answer(limit);
   std::unique_lock lock(state.mutex);
-  return state.changed.wait_for(lock, std::chrono::duration<double>(seconds), [&] { return state.ended; })
-             ? 1
-             : 0;
+  return state.changed.wait_until(lock, until, [&] { return state.ended; }) ? 1 : 0;
 }
 
 size_t cumulus_transfer_done(const cumulus_transfer* transfer) { return transfer->state->done; }

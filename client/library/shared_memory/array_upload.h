@@ -3,13 +3,15 @@
 #include <absl/status/statusor.h>
 
 #include <cstddef>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 
 #include "cumulus/array.h"
 #include "cumulus/v1/transfer.pb.h"
 #include "library/connection.h"
+#include "library/shared_memory/arrays.h"
+#include "library/shared_memory/region_call.h"
 #include "library/transfer.h"
 
 namespace cumulus {
@@ -24,12 +26,26 @@ std::optional<absl::StatusOr<Uploaded>> write_shared_array(Connection& connectio
                                                            std::span<const std::byte> bytes,
                                                            const UploadOptions& options, Checksum checksum);
 
-using SharedWriteDone = std::function<void(std::optional<absl::StatusOr<Uploaded>>)>;
+/// Such an upload under way, for who waits for it now and then.
+class SharedWrite {
+ public:
+  /// Null where `bytes` are no such array. They stay until the write is gone, which is not before its end.
+  static std::unique_ptr<SharedWrite> start(Connection& connection, const CallContext& context,
+                                            const v1::WriteSpec& spec, std::span<const std::byte> bytes,
+                                            const UploadOptions& options);
 
-/// Likewise, without a checksum, and without waiting: `done` is given the answer, once, on the event loop's
-/// thread. False, and `done` is left alone, where `bytes` are no such array. `options.progress` is not
-/// called.
-bool start_shared_write(Connection& connection, const CallContext& context, const v1::WriteSpec& spec,
-                        std::span<const std::byte> bytes, const UploadOptions& options, SharedWriteDone done);
+  /// Waits so long at most; whether the server has answered. By one thread at a time.
+  bool wait_for(absl::Duration limit) { return call_->wait_for(limit); }
+  /// Waits for the answer; once. Empty where the array has to go another way.
+  std::optional<absl::StatusOr<Uploaded>> finish();
+
+ private:
+  SharedWrite(Connection& connection, SharedArrays::Hold region, std::span<const std::byte> bytes);
+
+  const std::shared_ptr<SharedArrays> arrays_;
+  const SharedArrays::Hold region_;
+  const std::span<const std::byte> bytes_;
+  const std::shared_ptr<RegionCall> call_;
+};
 
 }  // namespace cumulus

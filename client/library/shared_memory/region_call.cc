@@ -111,9 +111,11 @@ bool RegionCall::wait_until_begun() {
   return begun_;
 }
 
-std::optional<SharedMemoryMessage> RegionCall::next() { return next(Until::kStopped); }
+std::optional<SharedMemoryMessage> RegionCall::next() {
+  return next(Until::kStopped, absl::InfiniteFuture());
+}
 
-std::optional<SharedMemoryMessage> RegionCall::next(Until until) {
+std::optional<SharedMemoryMessage> RegionCall::next(Until until, absl::Time limit) {
   std::optional<BriefWait> soon;
   while (true) {
     // Before the look: what was sent before the call's end is there then.
@@ -124,9 +126,10 @@ std::optional<SharedMemoryMessage> RegionCall::next(Until until) {
     if (!nothing || last) return std::nullopt;
     if (over_region_) look_at_the_clock();
     if (!soon.has_value()) soon.emplace(looks_for_);
+    if (absl::Now() >= limit) return std::nullopt;
     if (soon->goes_on()) continue;
     std::array<pollfd, 2> entries{pollfd{region_.socket(), POLLIN, 0}, pollfd{wake_, POLLIN, 0}};
-    (void)::poll(entries.data(), entries.size(), poll_milliseconds());
+    (void)::poll(entries.data(), entries.size(), poll_milliseconds(limit));
   }
 }
 
@@ -157,9 +160,10 @@ void RegionCall::look_at_the_clock() {
   }
 }
 
-int RegionCall::poll_milliseconds() const {
-  if (!over_region_ || deadline_ == absl::InfiniteFuture()) return -1;
-  const absl::Duration left = std::clamp(deadline_ - absl::Now(), absl::ZeroDuration(), absl::Hours(1));
+int RegionCall::poll_milliseconds(absl::Time limit) const {
+  const absl::Time until = over_region_ ? std::min(deadline_, limit) : limit;
+  if (until == absl::InfiniteFuture()) return -1;
+  const absl::Duration left = std::clamp(until - absl::Now(), absl::ZeroDuration(), absl::Hours(1));
   return static_cast<int>(absl::ToInt64Milliseconds(left)) + 1;
 }
 
@@ -188,14 +192,24 @@ void RegionCall::stop() {
   (void)!::write(wake_, &one, sizeof(one));
 }
 
-absl::StatusOr<grpc::ByteBuffer> RegionCall::wait() {
+bool RegionCall::wait_for(absl::Duration limit) {
+  const absl::Time until = absl::Now() + limit;
   if (over_region_) {
     std::uint64_t woken = 0;
     (void)!::read(wake_, &woken, sizeof(woken));  // by stop(), which the call's end may follow
-    while (next(Until::kAnswered).has_value()) continue;
-    scope_ = CancellationScope();
+    while (next(Until::kAnswered, until).has_value()) continue;
+  } else {
+    look_for(future_, std::min(looks_for_, absl::ToChronoMicroseconds(limit)));
+    (void)future_.wait_until(absl::ToChronoTime(until));
   }
-  return get_soon(answer_.get_future());
+  looks_for_ = {};  // an answer that is not there by now is not a short call's
+  return answered_;
+}
+
+absl::StatusOr<grpc::ByteBuffer> RegionCall::wait() {
+  while (!wait_for(absl::Hours(1))) continue;
+  scope_ = CancellationScope();
+  return future_.get();
 }
 
 bool RegionCall::leaves_nothing(const absl::Status& status) const {

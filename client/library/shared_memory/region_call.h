@@ -50,7 +50,9 @@ class RegionCall : public std::enable_shared_from_this<RegionCall> {
   /// Ends next() for every thread, once what has come is taken.
   void stop();
 
-  /// Waits for the call's end; once, when no thread is in next() any more.
+  /// Waits so long at most for the call's end, when no thread is in next() any more; whether it has ended.
+  bool wait_for(absl::Duration limit);
+  /// Likewise, however long it takes; once.
   absl::StatusOr<grpc::ByteBuffer> wait();
   /// After the call's end: whether the region is as before for the next call, with nothing of this one on its
   /// way, neither messages nor bytes. `status` is what wait() said.
@@ -71,12 +73,12 @@ class RegionCall : public std::enable_shared_from_this<RegionCall> {
   void start(SharedMemoryCall what, Request request, const CallOptions& options, const CallContext& context);
   void call_over_region(SharedMemoryCall what, std::string_view request, const CallOptions& options);
   void cancel();
-  std::optional<SharedMemoryMessage> next(Until until);
+  std::optional<SharedMemoryMessage> next(Until until, absl::Time limit);
   /// True where a message of the transfer has come; an ANSWER is taken.
   bool receive(SharedMemoryMessage& message, bool& nothing);
   /// Of a call over the region: ends it here where it is cancelled or late.
   void look_at_the_clock();
-  int poll_milliseconds() const;
+  int poll_milliseconds(absl::Time limit) const;
   void give_up(const absl::Status& why);
   void end(absl::StatusOr<grpc::ByteBuffer> answer);
 
@@ -95,6 +97,7 @@ class RegionCall : public std::enable_shared_from_this<RegionCall> {
   std::mutex begin_mutex_;
   bool begun_ = false;
   std::promise<absl::StatusOr<grpc::ByteBuffer>> answer_;
+  std::future<absl::StatusOr<grpc::ByteBuffer>> future_ = answer_.get_future();
   CancellationScope scope_;
 };
 

@@ -55,19 +55,18 @@ def _filter_request(kernels: Sequence[Optional[filters.Kernel]], boundary: Names
     return request
 
 
-def _new_blur_request(sigma: Pair, derivative: Union[int, Tuple[int, int]], method: str, boundary: Names,
-                      way: Way) -> recursive_filter_pb2.ApplyRecursiveFilterRequest:
+def _new_blur_request(sigma: Pair, derivative: Union[int, Tuple[int, int]], method: str, boundary: Names, way: Way) -> bytes:
     orders = pair(derivative, "derivative", (int, np.integer))
     kernels = [filters.Gaussian(float(each), method, int(order)) if each or order else None
                for each, order in zip(pair(sigma, "sigma", (int, float, np.integer, np.floating)), orders)]
-    return _filter_request(kernels, boundary, way)
+    return _filter_request(kernels, boundary, way).SerializeToString()
 
 
 _kept_blur_request = functools.lru_cache(maxsize=64, typed=True)(_new_blur_request)
 
 
-def _blur_request(*arguments: Any) -> recursive_filter_pb2.ApplyRecursiveFilterRequest:
-    """To be copied: those of blurs like earlier ones, of the next frame for instance, are kept."""
+def _blur_request(*arguments: Any) -> bytes:
+    """Of an ApplyRecursiveFilterRequest, all but the images. Those of blurs like earlier ones, of the next frame for instance, are kept."""
     try:
         return _kept_blur_request(*arguments)
     except TypeError:  # of what has no hash, such as lists
@@ -117,9 +116,13 @@ class ImageOperations(OperationBase):
         Source: R. Deriche, "Recursively implementing the Gaussian and its derivatives", 1993; exact boundaries after D.
         Nehab and A. Maximo, "Parallel recursive filtering of infinite input extensions", 2016.
         """
-        request = recursive_filter_pb2.ApplyRecursiveFilterRequest()
-        request.CopyFrom(_blur_request(sigma, derivative, method, boundary, (algorithm, max_truncation_error, non_finite)))
-        return self._filter(image, request, None, call)
+        head = _blur_request(sigma, derivative, method, boundary, (algorithm, max_truncation_error, non_finite))
+        if type(image) is Buffer and not call:
+            check_image(image.shape, "image", batch=True)
+            there = self.run_on("ApplyRecursiveFilter", head, image)
+            if there is not None:
+                return there
+        return self._filter(image, recursive_filter_pb2.ApplyRecursiveFilterRequest.FromString(head), None, call)
 
     @overload
     def bspline_prefilter(self, image: Buffer, degree: int = ..., *, boundary: Names = ..., algorithm: str = ...,

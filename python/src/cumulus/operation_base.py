@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Mapping, Optional, Sequence, Union
 from .arrays import DTYPES, NDArray
 
 if TYPE_CHECKING:
-    from .buffer import ForOneCall
+    from .buffer import Buffer, ForOneCall
     from .operation import Call
     from .v1 import server_pb2
 
@@ -25,6 +25,11 @@ class OperationBase:
     def begin(self, rpc: str, request: Any, options: Mapping[str, Any]) -> "Call":
         """A call of an operation, whose sources are to be filled in."""
         raise NotImplementedError
+
+    def run_on(self, rpc: str, head: bytes, source: "Buffer") -> "Optional[Buffer]":
+        """What an operation without options answers of one image on the server; `head` is its request without image and options. None where it has to
+        be begun in the usual way, as in a pipeline."""
+        return None
 
     def given(self, value: Any, field: str, dtypes: Sequence[str] = DTYPES,
               extents: Optional[Sequence[int]] = None) -> "Union[NDArray, ForOneCall]":

@@ -3,10 +3,10 @@ each way."""
 
 from __future__ import annotations
 
+import _thread
 import queue
-import threading
 import time
-from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Union
 
 import grpc
 import numpy as np
@@ -79,29 +79,79 @@ class _Chunks:
         return of_chunks(self._checksums)
 
 
-class _Outbox:
-    """Messages from the caller's thread to that on which gRPC sends: one is made while the one before it is sent."""
+class _Sending:
+    """What an upload's caller and the thread of its call share: queues, and what has no lock in Python.
+
+    gRPC's futures have such locks, and so have threading's threads. KeyboardInterrupt, which comes to a program's first thread at any moment, may
+    leave them locked for ever: the call with them, and whoever cancels it.
+    """
 
     def __init__(self) -> None:
-        self._messages: "queue.SimpleQueue[Optional[bytes]]" = queue.SimpleQueue()
-        self._room = threading.Semaphore(1)
-        self.closed = False
+        self.messages: "queue.SimpleQueue[Optional[bytes]]" = queue.SimpleQueue()
+        self.room: "queue.SimpleQueue[None]" = queue.SimpleQueue()
+        self.outcome: "queue.SimpleQueue[Union[bytes, BaseException]]" = queue.SimpleQueue()
+        self.call: Any = None
+        self.cancelled = False
 
-    def __iter__(self) -> Iterator[bytes]:
-        for message in iter(self._messages.get, None):
-            self._room.release()
+    def _take(self) -> Iterator[bytes]:
+        for message in iter(self.messages.get, None):
+            self.room.put(None)
             yield message
 
-    def put(self, message: bytes) -> None:
-        """Blocks until the message before this one is being sent, or close()."""
-        self._room.acquire()
-        self._messages.put(message)
+    def run(self, begin: Callable[[Iterator[bytes]], Any]) -> None:
+        """The thread."""
+        try:
+            self.call = begin(self._take())
+            if self.cancelled:
+                self.call.cancel()
+            outcome: Union[bytes, BaseException] = self.call.result()
+        except BaseException as failure:  # goes to the thread that asks for the result
+            outcome = failure
+        self.outcome.put(outcome)
+        self.room.put(None)
+        self.messages.put(None)
 
-    def close(self, _: object = None) -> None:
-        """After the last message, or when the call has ended."""
-        self.closed = True
-        self._messages.put(None)
-        self._room.release()
+
+class _Stream:
+    """An upload's call, to which its caller hands messages: one is made while the one before it is sent."""
+
+    def __init__(self, begin: Callable[[Iterator[bytes]], Any]) -> None:
+        self._sending = _Sending()
+        self._sending.room.put(None)
+        _thread.start_new_thread(self._sending.run, (begin,))
+
+    def __del__(self) -> None:
+        """Ends a call that nobody waits for: KeyboardInterrupt may come before anybody can, or before there is one."""
+        if hasattr(self, "_sending") and not self.ended:
+            self.cancel()
+
+    def put(self, message: bytes) -> None:
+        """Blocks until the message before this one is being sent, or the call has ended."""
+        self._sending.room.get()
+        self._sending.messages.put(message)
+
+    @property
+    def ended(self) -> bool:
+        return not self._sending.outcome.empty()
+
+    def close(self) -> None:
+        """After the last message."""
+        self._sending.messages.put(None)
+
+    def cancel(self) -> None:
+        """Ends the call; from any thread."""
+        self._sending.cancelled = True
+        if self._sending.call is not None:
+            self._sending.call.cancel()
+        self.close()
+
+    def result(self) -> bytes:
+        """Waits for the answer."""
+        outcome = self._sending.outcome.get()
+        self._sending.outcome.put(outcome)
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
 
 
 class Uploaded(NamedTuple):
@@ -153,23 +203,18 @@ def _write_at_once(connection: Connection, chunks: _Chunks, deadline: float, rep
 
 def _write_in_chunks(connection: Connection, chunks: _Chunks, deadline: float, report: Callable[[int], object]) -> bytes:
     with connection.transfer_channel() as channel:
-        outbox = _Outbox()
-        call = channel.stream_unary(_WRITE).future(iter(outbox), timeout=max(deadline - time.monotonic(), 0.0),
-                                                   metadata=connection.metadata)
-        call.add_done_callback(outbox.close)
-        with CallScope(call):
-            try:
-                done = 0
-                for message in chunks:
-                    outbox.put(message)
-                    if outbox.closed:  # not call.done(), which waits for the lock of gRPC's threads
-                        break
-                    done = min(done + CHUNK_BYTES, chunks.size)
-                    report(done)
-            finally:
-                outbox.close()
-            answer: bytes = call.result()
-            return answer
+        method = channel.stream_unary(_WRITE)
+        stream = _Stream(lambda messages: method.future(messages, timeout=max(deadline - time.monotonic(), 0.0), metadata=connection.metadata))
+        with CallScope(stream):
+            done = 0
+            for message in chunks:
+                stream.put(message)
+                if stream.ended:
+                    break
+                done = min(done + CHUNK_BYTES, chunks.size)
+                report(done)
+            stream.close()
+            return stream.result()
 
 
 class _Receiver:

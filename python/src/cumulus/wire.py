@@ -17,6 +17,11 @@ def varint(number: int) -> bytes:
     return bytes(out)
 
 
+def field(number: int, data: bytes) -> bytes:
+    """A field of bytes, a string or a message."""
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
 def _read_varint(data: memoryview, at: int) -> Tuple[int, int]:
     number = shift = 0
     while True:

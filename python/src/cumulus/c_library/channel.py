@@ -12,7 +12,7 @@ from typing import Any, Callable, NamedTuple, Optional, Set, Tuple
 
 import numpy as np
 
-from ..arrays import NDArray
+from ..arrays import MAX_EXTENTS, NDArray, element_of
 from ..cancellation import cancellation
 from ..credentials import Credentials
 from . import binding
@@ -138,7 +138,10 @@ class Channel:
         handle, data = ctypes.c_void_p(), ctypes.c_void_p()
         if opened.library.cumulus_channel_allocate(opened.handle, nbytes, ctypes.byref(handle), ctypes.byref(data), None) != 0:
             return None
-        return np.asarray(Memory(opened, handle, data.value or 0, nbytes)).view(dtype).reshape(shape)
+        memory = Memory(opened, handle, data.value or 0, nbytes)
+        array = np.asarray(memory).view(dtype).reshape(shape)
+        memory.describe(array)  # now: once the array has been written, each step takes longer
+        return array
 
     def close(self) -> None:
         """Stops what is under way, and waits for its end."""
@@ -169,6 +172,13 @@ def _open(library: Any, server: Server, facts: Facts) -> Optional[Opened]:
     return Opened(library, handle, server.address)
 
 
+class Described(NamedTuple):
+    """An array as the wire and the library have it."""
+
+    element_type: int
+    array: binding.Array
+
+
 class Memory:
     """Bytes of a cumulus_memory, for numpy's arrays, which hold this."""
 
@@ -178,6 +188,20 @@ class Memory:
         self.address = address
         self.nbytes = nbytes
         self.__array_interface__ = {"version": 3, "typestr": "|u1", "shape": (nbytes,), "data": (address, False)}
+        self._described: Optional[Tuple[Tuple[int, ...], "np.dtype[Any]", Described]] = None
+
+    def describe(self, array: NDArray) -> Optional["Described"]:
+        """An array that is all of this, for the library; None of more extents or another dtype than it takes."""
+        known = self._described
+        if known is not None and known[0] == array.shape and known[1] is array.dtype:
+            return known[2]
+        element = element_of(array.dtype)
+        if element is None or not 0 < array.ndim <= MAX_EXTENTS:
+            return None
+        extents = (ctypes.c_int64 * array.ndim)(*array.shape)
+        described = Described(element, binding.Array(element - 1, array.ndim, extents, self.address, self.nbytes))
+        self._described = array.shape, array.dtype, described
+        return described
 
     def __del__(self) -> None:
         if self._opened.is_here():

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import ctypes
 import time
 from typing import Any, Callable, Mapping, NamedTuple, Optional, Tuple, TypeVar
 
-from ..arrays import MAX_EXTENTS, NDArray, element_of
+from ..arrays import NDArray
 from ..connection import Connection
 from ..errors import Error, Unavailable
 from ..shared_memory.transfers import MIN_BYTES, Terms, Written
 from ..v1 import array_pb2, transfer_pb2
-from . import binding
 from .channel import Memory, array_of, options_of
 
 Moved = TypeVar("Moved")
@@ -69,16 +67,15 @@ def upload_shared(connection: Connection, session: str, whole: Tuple[NDArray, Me
     """Of an array that is all of its memory, as `memory_of` finds it, of which no byte is copied: so its way is a short one, without messages
     that the library makes anyway. None of what has to go another way."""
     array, memory = whole
-    element = element_of(array.dtype)
+    described = memory.describe(array)
     ttl = 0 if options["ttl"] is None else int(options["ttl"] * 1e9)
     says = options["ttl"] is None or 0 < ttl < 1 << 63  # what is refused is refused on the other way
-    if element is None or not 0 < array.ndim <= MAX_EXTENTS or not says:
+    if described is None or not says:
         return None
-    described = binding.Array(element - 1, array.ndim, (ctypes.c_int64 * array.ndim)(*array.shape), memory.address, memory.nbytes)
     terms = options_of(_left(deadline), evictable=options["evictable"], ttl=ttl, request_id=options["request_id"])
     names = connection.session_and_instance(session)
-    transfer = _unless_broken(connection, lambda: connection.c_channel.upload(names, described, terms, array))
-    return None if transfer is None else Made(transfer.buffer, memory.nbytes, Spec(element, array.shape))
+    transfer = _unless_broken(connection, lambda: connection.c_channel.upload(names, described.array, terms, array))
+    return None if transfer is None else Made(transfer.buffer, memory.nbytes, Spec(described.element_type, array.shape))
 
 
 def _left(deadline: float) -> float:
