@@ -146,11 +146,12 @@ __device__ inline void merge_upwards(const UpperJob& job, int bottom, int levels
 }
 
 /// The nodes above the buckets.
-/// Owns: block b the nodes of subtree b, kUpperLevels deep; the last block to arrive, those above all
-/// subtrees. Reads: the boxes that the buckets' blocks stored, and the buckets' begins. Writes: its nodes;
-/// the number of blocks that have arrived. Waits for: nothing: the last block to arrive finds all others'
-/// nodes stored. Cannot deadlock: no block waits for another. Source: the last block's work is that of
-/// threadFenceReduction in NVIDIA's CUDA samples.
+/// Owns: block b the nodes of subtree b, kUpperLevels deep; the last to arrive, those above all subtrees.
+/// Reads: the boxes that the buckets' blocks stored, and the buckets' begins.
+/// Writes: its nodes; the number of blocks that have arrived.
+/// Waits for: the kernel in front of it; no block: the last to arrive finds the others' nodes stored.
+/// Cannot deadlock: no block waits for another.
+/// Source: the last block's work is that of threadFenceReduction in NVIDIA's CUDA samples.
 static __global__ void __launch_bounds__(1 << kUpperLevels) bound_upper_nodes(UpperJob job) {
   __shared__ std::uint32_t boxes[12 << kUpperLevels];
   __shared__ bool last;

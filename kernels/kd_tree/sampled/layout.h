@@ -35,7 +35,7 @@ inline constexpr unsigned kThreadSortPoints = 8;
 /// The shared memory of a block of `threads` threads that splits a part of `points`, an even number, into
 /// `groups`.
 CUMULUS_HOST_DEVICE constexpr std::size_t part_bytes(int threads, std::size_t points, std::size_t groups) {
-  const auto bins = static_cast<std::size_t>(kThreadBins * threads);
+  const std::size_t bins = static_cast<std::size_t>(threads) * kThreadBins;
   const auto words = static_cast<std::size_t>(1 + threads / 32) * 32;
   return 4 * (bins + 4 + words + 5 * points + 17 * groups + 2);
 }

@@ -10,8 +10,12 @@
 
 namespace cumulus::kd_tree {
 
-/// Threads that share a multiprocessor, and so its registers.
+/// Threads that share a multiprocessor, and so its registers; Turing's holds no more.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+inline constexpr int kBucketThreads = 1024;
+#else
 inline constexpr int kBucketThreads = 1152;
+#endif
 
 struct LeafJob {
   Forest<float> forest;
@@ -165,11 +169,12 @@ __device__ void build_part(const LeafJob& job, unsigned number, unsigned count, 
 }
 
 /// Buckets become subtrees.
-/// Owns: block b bucket b, unless it is large; of large ones, those of the list from number b on, gridDim.x
-/// apart. Reads: the bucket's points, once; its begin; whether all buckets have found room. Writes: the
-/// bucket's points and indices in the tree's order, and its nodes. Waits for: the kernel in front of it;
-/// nothing of other blocks. Cannot deadlock: all threads of a block reach its barriers. Source: this
-/// project's; docs/experiments/kd_tree.md has its design.
+/// Owns: block b bucket b, unless it is large; of large ones, every gridDim.x-th of the list from b on.
+/// Reads: the bucket's points, once; its begin; whether all buckets have found room.
+/// Writes: the bucket's points and indices in the tree's order, and its nodes.
+/// Waits for: the kernel in front of it; nothing of other blocks.
+/// Cannot deadlock: all threads of a block reach its barriers.
+/// Source: this project's; docs/experiments/kd_tree.md has its design.
 template <int kThreads, int kItems>
 __global__ void __launch_bounds__(kThreads, kBucketThreads / kThreads) build_buckets(LeafJob job) {
   extern __shared__ __align__(16) unsigned char memory[];
