@@ -23,6 +23,7 @@
 #include "bench/operations/point_cloud.h"
 #if CUMULUS_WITH_CUDA
 #include "bench/operations/kd_tree_by_thread.h"
+#include "bench/operations/kd_tree_sampled.h"
 #include "bench/operations/kd_tree_walks.h"
 #endif
 #include "kernels/core/parallel.h"
@@ -292,6 +293,11 @@ void bench_all(Runner<Executor>& runner) {
   if (kGpu) sizes.push_back(100'000'000);
   if (runner.quick()) sizes = {20'000};
   bench_builds(runner, sizes);
+#if CUMULUS_WITH_CUDA
+  if constexpr (kGpu) {
+    for (const std::int64_t size : sizes) bench_frame_builds(runner, size);
+  }
+#endif
   if constexpr (!kGpu) {
     if (!runner.quick()) sizes.insert(sizes.begin(), 10'000);
     bench_cores(runner, sizes);
@@ -301,6 +307,9 @@ void bench_all(Runner<Executor>& runner) {
     const bool usual = runner.quick() || size == 1'000'000;
     if (usual || (kGpu && size == 10'000'000)) {
       bench_queries(runner, size, queries);
+#if CUMULUS_WITH_CUDA
+      if constexpr (kGpu) bench_sampled_queries(runner, size, queries);
+#endif
       bench_leaf_sizes(runner, size, queries);
       bench_other_nearest<float>(runner, size, queries);
       bench_other_nearest<double>(runner, size, queries);

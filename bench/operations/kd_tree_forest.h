@@ -43,8 +43,8 @@ struct Forest {
     build_kd_tree(executor, Span<const T, Executor::kSpace>(input.span()), shape, options,
                   {points.span(), idx_array.span(), node_data.span(), node_bounds.span()}, report.get());
   }
-  std::size_t scratch_bytes() const {
-    return build_kd_tree_scratch_bytes<T, Executor::kSpace>(shape, options);
+  std::size_t scratch_bytes(const Executor& executor) const {
+    return build_kd_tree_scratch_bytes<T, Executor::kSpace>(shape, options, executor.numbers());
   }
   KdTreeView<T, Executor::kSpace> view() const {
     return {points.span(), idx_array.span(), node_data.span(), node_bounds.span()};
@@ -63,7 +63,8 @@ template <class T>
 std::string variant(const KdTreeShape& shape, const KdTreeOptions& options, testing::CloudPattern pattern) {
   return std::string(sizeof(T) == 4 ? "f32" : "f64") + "-" + std::to_string(shape.dimensions) + "d/" +
          testing::name_of(pattern) + (options.split == KdTreeSplit::kRoundRobin ? "-round-robin" : "") +
-         "/leaf-" + std::to_string(options.leaf_size);
+         (options.medians == KdTreeMedians::kSampled ? "-sampled" : "") + "/leaf-" +
+         std::to_string(options.leaf_size);
 }
 
 /// On an executor that need not be the runner's.
@@ -71,13 +72,13 @@ template <class T, class Executor>
 void measure_build(Runner<Executor>& runner, Executor& executor, const std::string& name,
                    const KdTreeShape& shape, const KdTreeOptions& options, std::vector<T> cloud) {
   Forest<T, Executor> forest(executor, shape, options, std::move(cloud));
-  executor.reserve_scratch(forest.scratch_bytes());
+  executor.reserve_scratch(forest.scratch_bytes(executor));
   runner.measure({
       .name = name,
       .bytes = testing::kd_tree_bytes<T>(shape),
       .items = static_cast<double>(shape.all_points()),
       .unit = "points",
-      .scratch_bytes = forest.scratch_bytes(),
+      .scratch_bytes = forest.scratch_bytes(executor),
       .run =
           [&] {
             executor.reuse_scratch();

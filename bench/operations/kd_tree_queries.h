@@ -56,10 +56,12 @@ struct Question {
   double period = 0;    // of every axis
   double radius = std::numeric_limits<double>::infinity();
   std::int64_t leaf_size = KdTreeOptions().leaf_size;
+  KdTreeMedians medians = KdTreeMedians::kExact;
 
+  KdTreeOptions options() const { return {leaf_size, KdTreeSplit::kWidestSpread, medians}; }
   KdTreeShape shape() const { return kd_tree_shape(1, points, dimensions, leaf_size); }
   std::string name(const std::string& wanted) const {
-    return variant<T>(shape(), {leaf_size}, pattern) + (period > 0 ? "/periodic" : "") +
+    return variant<T>(shape(), options(), pattern) + (period > 0 ? "/periodic" : "") +
            (sorted ? "/morton" : "/random") + "/" + wanted + "/" + std::to_string(points);
   }
   NeighborSearch search() const {
@@ -81,12 +83,12 @@ struct AskedTree {
   ReportMemory<NeighborReport, Executor> report;
 
   AskedTree(Executor& executor, const Question<T>& question)
-      : forest(executor, question.shape(), {question.leaf_size},
+      : forest(executor, question.shape(), question.options(),
                testing::make_cloud<T>(question.points, question.dimensions, question.pattern)),
         queries(make_queries(question)),
         asked(executor, queries),
         search(question.search()) {
-    executor.reserve_scratch(forest.scratch_bytes());
+    executor.reserve_scratch(forest.scratch_bytes(executor));
     forest.build(executor);
   }
 

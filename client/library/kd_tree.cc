@@ -18,12 +18,23 @@ v1::KdTreeSplit to_wire(KdTreeSplit split) {
   return v1::KD_TREE_SPLIT_UNSPECIFIED;
 }
 
+v1::KdTreeMedians to_wire(KdTreeMedians medians) {
+  switch (medians) {
+    case KdTreeMedians::kExact:
+      return v1::MEDIANS_EXACT;
+    case KdTreeMedians::kSampled:
+      return v1::MEDIANS_SAMPLED;
+  }
+  return v1::KD_TREE_MEDIANS_UNSPECIFIED;
+}
+
 v1::BuildKdTreeRequest build_request(const Source& points, const KdTreeOptions& options,
                                      OperationInputs& inputs) {
   v1::BuildKdTreeRequest request;
   inputs.encode(points, *request.mutable_points());
   request.set_leaf_size(options.leaf_size);
   request.set_split(to_wire(options.split));
+  request.set_medians(to_wire(options.medians));
   return request;
 }
 

@@ -35,11 +35,22 @@ enum class KdTreeSplit {
   kMidpoint,
 };
 
+/// Which medians a tree is split at, where it is split at medians.
+enum class KdTreeMedians {
+  kExact,
+  /// For trees that are searched once and thrown away: the upper levels are split at medians of samples of
+  /// the points, so that leaves have more and fewer points than leaf_size asks for. The tree is the exact one
+  /// on the CPU, wherever kd_tree/method.h has no plan for a build from samples, and where a part of the
+  /// points is so much larger than its samples said that the plan has no room for it (KdTreeReport::crowded).
+  kSampled,
+};
+
 struct KdTreeOptions {
   /// Leaves have leaf_size to 2 * leaf_size points (kMidpoint: 0 to 2 * leaf_size). The default is the best
   /// of builds and searches on both backends; scikit-learn's is 40.
   std::int64_t leaf_size = 20;
   KdTreeSplit split = KdTreeSplit::kWidestSpread;
+  KdTreeMedians medians = KdTreeMedians::kExact;  ///< kSampled: of kWidestSpread alone
 };
 
 /// A node: the memory layout of scikit-learn's NodeData_t.
@@ -70,10 +81,12 @@ struct KdTreeReport {
   std::int64_t tree = -1;  ///< of the first NaN among the points, in memory order; -1: there is none
   std::int64_t point = -1;
   std::int64_t dimension = -1;
+  std::int64_t crowded = 0;  ///< 1: of kSampled, a part had no room, and the tree is the exact one
 };
 
 /// Builds the trees of `points`, [trees, points, dimensions]. Where a coordinate is NaN, says so in `report`
-/// and leaves the tree's arrays undefined. +Inf and -Inf are coordinates like others.
+/// and leaves the tree's arrays undefined. +Inf and -Inf are coordinates like others. With kSampled the CUDA
+/// overload returns once the sizes of all parts are known, which is about halfway.
 void build_kd_tree(CpuExecutor& executor, HostSpan<const float> points, const KdTreeShape& shape,
                    const KdTreeOptions& options, const KdTreeArrays<float, Space::kHost>& tree,
                    KdTreeReport* report);

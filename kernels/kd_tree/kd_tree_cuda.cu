@@ -1,3 +1,4 @@
+#include <cstddef>
 #include <variant>
 
 #include "kernels/kd_tree/build/build.h"
@@ -10,6 +11,7 @@
 #include "kernels/kd_tree/method.h"
 #include "kernels/kd_tree/query/check.h"
 #include "kernels/kd_tree/query/search.h"
+#include "kernels/kd_tree/sampled/sampled.h"
 
 // The calls on a GPU: each checks its arguments, chooses a plan and carries it out.
 namespace cumulus {
@@ -21,7 +23,14 @@ void build(CudaExecutor& executor, const kd_tree::BuildJob<T>& job, KdTreeReport
   executor.check_interrupt();
   const kd_tree::BuildPlan plan =
       kd_tree::choose_build(sizeof(T), job.shape, job.options, executor.device().numbers());
-  kd_tree::build_trees(executor, plan, job, report);
+  if (const auto* sampled = std::get_if<kd_tree::BuildFromSamples>(&plan)) {
+    if constexpr (sizeof(T) == 4) return kd_tree::build_from_samples(executor, *sampled, job, report);
+  }
+  const auto scratch = executor.scratch<std::byte>(kd_tree::scratch_bytes_of(plan));
+  if (const auto* blocks = std::get_if<kd_tree::BuildInBlocks>(&plan)) {
+    return kd_tree::build_trees(executor, *blocks, scratch, job, report);
+  }
+  kd_tree::build_trees(executor, std::get<kd_tree::BuildByLevels>(plan), scratch, job, report);
 }
 
 template <class T>

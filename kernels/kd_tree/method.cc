@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 
@@ -12,6 +13,7 @@
 #include "kernels/kd_tree/cpu/candidate.h"
 #include "kernels/kd_tree/left_balanced/places.h"
 #include "kernels/kd_tree/query/layout.h"
+#include "kernels/kd_tree/sampled/layout.h"
 #include "kernels/kd_tree/tuning.h"
 
 namespace cumulus::kd_tree {
@@ -77,6 +79,125 @@ std::size_t build_bytes(std::size_t element_bytes, const KdTreeShape& shape, con
       .bytes();
 }
 
+/// Levels first, as few as possible.
+std::optional<BuildInBlocks> build_in_blocks(std::size_t element_bytes, const KdTreeShape& shape,
+                                             const KdTreeOptions& options, const DeviceNumbers& device) {
+  const std::size_t max_bytes = std::min(kMaxBlockBytes, device.block_shared_bytes);
+  for (int level = 0; level < shape.levels; ++level) {
+    std::optional<BuildInBlocks> plan = block_for(element_bytes, shape, options, level, max_bytes);
+    if (!plan.has_value()) continue;
+    plan->splits = splits_of(element_bytes, shape, options, level);
+    plan->scratch_bytes = build_bytes(element_bytes, shape, plan->splits);
+    return plan;
+  }
+  return std::nullopt;
+}
+
+/// The levels of buckets for blocks of this kind: the most whose buckets are not too large. 0: none.
+int bucket_levels(const KdTreeShape& shape, const BucketBlocks& blocks) {
+  for (int levels = blocks.max_levels; levels >= blocks.min_levels; --levels) {
+    const int above = shape.levels - 1 - levels;
+    if (above < 2 || above > 2 * kMaxStepLevels) continue;
+    const std::int64_t points = shape.points >> above;
+    if (points < kMinBucketPoints) return 0;
+    if (points < blocks.max_points) return levels;
+  }
+  return 0;
+}
+
+/// How many times larger than expected a part between quantiles of samples may be, which has `samples` of
+/// them: that is gamma distributed (E. Wilson and M. Hilferty, "The distribution of chi-square", 1931).
+double room(double samples) {
+  const double root = 1 - 1 / (9 * samples) + kRoomDeviations / (3 * std::sqrt(samples));
+  return root * root * root;
+}
+
+unsigned capacity(double expected, double room) {
+  return static_cast<unsigned>(static_cast<std::int64_t>(expected * room) / 4 * 4 + 16);
+}
+
+/// The rooms of a plan whose levels are known; false where samples' blocks or buckets' are too small for
+/// them.
+bool make_room(BuildFromSamples& plan, std::int64_t points, const BucketBlocks& blocks) {
+  const double part = static_cast<double>(points) / (1 << plan.first_levels);
+  const double bucket = part / (1 << plan.second_levels);
+  plan.first_samples = std::min(kPartSamples << plan.first_levels, kMaxFirstSamples);
+  const double part_samples = static_cast<double>(plan.first_samples) / (1 << plan.first_levels);
+  plan.part_capacity = capacity(part, room(part_samples));
+  plan.sample_shift = kMinSampleShift;
+  const auto samples = [&] { return capacity(part / (1 << plan.sample_shift), room(part_samples)); };
+  while (samples() > kMaxSampleCapacity) {
+    if (++plan.sample_shift > kMaxSampleShift) return false;
+  }
+  plan.sample_capacity = samples();
+  const double bucket_samples = bucket / (1 << plan.sample_shift);
+  plan.bucket_capacity = capacity(bucket, room(1 / (1 / part_samples + 1 / bucket_samples)));
+  // Each group has as many points as its threads take.
+  const unsigned groups = 1u << plan.bucket_levels;
+  if (plan.bucket_capacity + groups > static_cast<unsigned>(blocks.large_threads * blocks.large_items)) {
+    return false;
+  }
+  plan.small_capacity =
+      std::min(capacity(bucket, kSmallBucket), static_cast<unsigned>(blocks.threads * blocks.items) - groups);
+  return true;
+}
+
+/// In the order in which sampled/build.cu takes them.
+std::size_t sampled_bytes(const BuildFromSamples& plan) {
+  const std::size_t parts = std::size_t{1} << plan.first_levels;
+  const std::size_t buckets = std::size_t{1} << plan.upper_levels();
+  return ScratchSize()
+      .add<std::uint32_t>(buckets)
+      .add<PivotPoint>(buckets)
+      .add<std::uint32_t>(counter_words(plan.first_levels, plan.second_levels))
+      .add<std::uint32_t>(buckets + 1)
+      .add<std::uint32_t>(buckets)
+      .add<std::uint32_t>(2)
+      .add<PointRecord>(size_of(plan.first_samples))
+      .add<PointRecord>(parts * plan.sample_capacity)
+      .add<PointRecord>(parts * plan.part_capacity)
+      .add<PointRecord>(buckets * plan.bucket_capacity)
+      .add<std::uint64_t>(1)
+      .add<KdTreeReport>(1)
+      .bytes();
+}
+
+/// A build from samples with blocks of one kind for its buckets, where these fit.
+std::optional<BuildFromSamples> with_buckets(const KdTreeShape& shape, const BucketBlocks& blocks) {
+  BuildFromSamples plan;
+  plan.bucket_levels = bucket_levels(shape, blocks);
+  if (plan.bucket_levels == 0) return std::nullopt;
+  const int above = shape.levels - 1 - plan.bucket_levels;
+  plan.first_levels = above / 2;
+  plan.second_levels = above - plan.first_levels;
+  if (!make_room(plan, shape.points, blocks)) return std::nullopt;
+  const std::size_t samples = std::max(size_of(plan.first_samples), size_of(plan.sample_capacity));
+  plan.shared_bytes =
+      std::max(part_bytes(kSampleThreads, samples, std::size_t{1} << plan.second_levels),
+               part_bytes(blocks.large_threads, plan.bucket_capacity, std::size_t{1} << plan.bucket_levels));
+  return plan;
+}
+
+/// Where samples make a faster build than `exact`.
+std::optional<BuildFromSamples> build_from_samples(std::size_t element_bytes, const KdTreeShape& shape,
+                                                   const KdTreeOptions& options, const BuildInBlocks& exact,
+                                                   const DeviceNumbers& device) {
+  if (options.medians != KdTreeMedians::kSampled || options.split != KdTreeSplit::kWidestSpread ||
+      element_bytes != 4 || shape.dimensions > kPartAxes || shape.trees != 1 ||
+      shape.points < kMinSampledPoints || device.block_shared_bytes < kSampledBlockBytes) {
+    return std::nullopt;
+  }
+  std::optional<BuildFromSamples> plan = with_buckets(shape, kNarrowBuckets);
+  if (!plan.has_value()) {
+    plan = with_buckets(shape, kWideBuckets);
+    if (!plan.has_value()) return std::nullopt;
+    plan->wide_blocks = true;
+  }
+  plan->exact = exact;
+  plan->scratch_bytes = std::max(sampled_bytes(*plan), exact.scratch_bytes);
+  return plan;
+}
+
 /// What every search takes: the first fault's number and its description.
 ScratchSize fault_bytes() { return ScratchSize().add<std::uint64_t>(1).add<NeighborReport>(1); }
 
@@ -137,13 +258,10 @@ ClosestSorted closest_plan(const KdTreeShape& shape, const NeighborSearch& searc
 
 BuildPlan choose_build(std::size_t element_bytes, const KdTreeShape& shape, const KdTreeOptions& options,
                        const DeviceNumbers& device) {
-  const std::size_t max_bytes = std::min(kMaxBlockBytes, device.block_shared_bytes);
-  for (int level = 0; level < shape.levels; ++level) {
-    std::optional<BuildInBlocks> plan = block_for(element_bytes, shape, options, level, max_bytes);
-    if (!plan.has_value()) continue;
-    plan->splits = splits_of(element_bytes, shape, options, level);
-    plan->scratch_bytes = build_bytes(element_bytes, shape, plan->splits);
-    return *plan;
+  if (const auto exact = build_in_blocks(element_bytes, shape, options, device)) {
+    const auto sampled = build_from_samples(element_bytes, shape, options, *exact, device);
+    if (sampled.has_value()) return *sampled;
+    return *exact;
   }
   BuildByLevels plan;
   plan.splits = splits_of(element_bytes, shape, options, shape.levels - 1);

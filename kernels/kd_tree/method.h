@@ -46,7 +46,29 @@ struct BuildByLevels {
   std::size_t scratch_bytes = 0;
 };
 
-using BuildPlan = std::variant<BuildInBlocks, BuildByLevels>;
+/// Points go down planes that samples were split at, in two steps, into buckets with room for more than they
+/// are expected to have; a block takes each bucket to its leaves. Where one has no room, the tree is built by
+/// `exact` in the same scratch memory.
+struct BuildFromSamples {
+  int first_levels = 0;
+  int second_levels = 0;
+  int bucket_levels = 0;
+  int first_samples = 0;
+  int sample_shift = 0;  // of the second step: one of 2^sample_shift points
+  // In points:
+  unsigned sample_capacity = 0;
+  unsigned part_capacity = 0;
+  unsigned bucket_capacity = 0;
+  unsigned small_capacity = 0;   // of most buckets' blocks
+  bool wide_blocks = false;      // kWideBuckets, else kNarrowBuckets
+  std::size_t shared_bytes = 0;  // of the block with the most
+  std::size_t scratch_bytes = 0;
+  BuildInBlocks exact;
+
+  int upper_levels() const { return first_levels + second_levels; }  // above the buckets
+};
+
+using BuildPlan = std::variant<BuildInBlocks, BuildByLevels, BuildFromSamples>;
 BuildPlan choose_build(std::size_t element_bytes, const KdTreeShape& shape, const KdTreeOptions& options,
                        const DeviceNumbers& device);
 

@@ -5,13 +5,14 @@
 #include "kernels/kd_tree/method.h"
 
 // Scratch bytes of each call: exactly those of the plan that is chosen for it. T is float or double. On a GPU
-// the plan is the one of every supported GPU.
+// the plan is the one of every supported GPU, but for builds from samples, which `device` decides.
 namespace cumulus {
 
 template <class T, Space S>
-std::size_t build_kd_tree_scratch_bytes(const KdTreeShape& shape, const KdTreeOptions& options) {
+std::size_t build_kd_tree_scratch_bytes(const KdTreeShape& shape, const KdTreeOptions& options,
+                                        const DeviceNumbers& device) {
   if constexpr (S == Space::kHost) return kd_tree::choose_cpu_build(sizeof(T), shape, 1).scratch_bytes;
-  return scratch_bytes_of(kd_tree::choose_build(sizeof(T), shape, options, kd_tree::kMinSupportedGpu));
+  return scratch_bytes_of(kd_tree::choose_build(sizeof(T), shape, options, device));
 }
 
 template <class T, Space S>

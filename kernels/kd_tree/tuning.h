@@ -26,6 +26,41 @@ inline constexpr int kMaxBlockThreads = 1024;
 /// Of shared memory: what every supported GPU has.
 inline constexpr std::size_t kMaxBlockBytes = 64 * 1024;
 
+// Builds from samples, on a GPU.
+
+/// Below this the exact build is as fast.
+inline constexpr std::int64_t kMinSampledPoints = std::int64_t{1} << 17;
+inline constexpr int kMaxStepLevels = 8;
+/// Of the first step, for each of its parts, and at most: what a block has room for.
+inline constexpr int kPartSamples = 128;
+inline constexpr int kMaxFirstSamples = 9600;
+/// Of the second step, in a part of the first. At 2^-4 of the points a bucket has 20 to 40 of them.
+inline constexpr unsigned kMaxSampleCapacity = 9720;
+inline constexpr int kMinSampleShift = 4;
+inline constexpr int kMaxSampleShift = 8;
+inline constexpr int kSampleThreads = 1024;
+inline constexpr int kSampleItems = 10;
+/// Rooms are so many standard deviations larger than expected.
+inline constexpr double kRoomDeviations = 5.5;
+/// Most buckets are less than so many times the mean.
+inline constexpr double kSmallBucket = 1.4;
+
+/// Blocks that take buckets to their leaves: of `threads` with `items` points each at most. Few buckets are
+/// larger than `kSmallBucket`, and get a large block.
+struct BucketBlocks {
+  int threads;
+  int items;
+  int large_threads;
+  int large_items;
+  int min_levels;           // a leaf has a warp of a large block at most
+  int max_levels;           // a thread for each
+  std::int64_t max_points;  // on average
+};
+inline constexpr BucketBlocks kNarrowBuckets{128, 7, 256, 9, 3, 7, 628};
+/// Where there are as many buckets as two steps can make.
+inline constexpr BucketBlocks kWideBuckets{256, 9, 512, 13, 4, 8, 1600};
+inline constexpr std::int64_t kMinBucketPoints = 300;
+
 // Queries on a GPU.
 
 inline constexpr int kSearchThreads = 128;

@@ -189,6 +189,17 @@ def test_neighbours_of_floats_are_scikit_learns(client):
     assert np.abs(tree.counts(queries, 0.15) - counts).max() <= 1
 
 
+def test_a_tree_for_one_frame_answers_as_the_exact_one(client):
+    points, queries = RANDOM.random((140_000, 3), dtype=np.float32), RANDOM.random((500, 3), dtype=np.float32)
+    exact, sampled = client.kd_tree(points), client.kd_tree(points, medians="sampled")
+    for theirs, ours in zip(exact.query(queries, k=8), sampled.query(queries, k=8)):
+        assert np.array_equal(theirs, ours)
+    with pytest.raises(cumulus.InvalidArgument, match="'exact'"):
+        client.kd_tree(points, medians="median")
+    with pytest.raises(cumulus.InvalidArgument, match="with MIDPOINT MEDIANS_EXACT is right"):
+        client.kd_tree(points, medians="sampled", split="midpoint")
+
+
 def test_a_radius_for_each_query_and_periods(client):
     spatial = pytest.importorskip("scipy.spatial")
     points, queries = RANDOM.random((1000, 2)), RANDOM.random((50, 2))

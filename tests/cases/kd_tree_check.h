@@ -18,7 +18,8 @@ namespace cumulus::testing {
 
 /// Checks a tree of one cloud without building another, each node by its children: every point is there once,
 /// every box is tight, every split falls where it must. A tree with kWidestSpread or kRoundRobin that passes
-/// is the only one. Empty, or what is wrong.
+/// is the only one, but for kSampled: any plane between a node's children is right then. Empty, or what is
+/// wrong.
 template <class T>
 class KdTreeCheck {
  public:
@@ -122,16 +123,26 @@ class KdTreeCheck {
     const std::int64_t middle = found.begin + (found.end - found.begin) / 2;
     const KdTreeNode& low = tree_.node_data[static_cast<std::size_t>(2 * node + 1)];
     const KdTreeNode& high = tree_.node_data[static_cast<std::size_t>(2 * node + 2)];
-    if (low.begin != found.begin || low.end != middle || high.begin != middle || high.end != found.end) {
+    const bool sampled = options_.medians == KdTreeMedians::kSampled;
+    if (low.begin != found.begin || low.end != high.begin || high.end != found.end ||
+        (low.end != middle && !sampled)) {
       return name + "'s children have the wrong points";
     }
-    const std::size_t axis = split_axis(node, stated);
+    if (!sampled) return is_split(node, split_axis(node, stated)) ? "" : name + " is split wrongly";
+    for (std::size_t axis = 0; axis < width_; ++axis) {
+      if (is_split(node, axis)) return "";
+    }
+    return name + " is split by no plane";
+  }
+
+  /// Whether a plane across `axis` separates the node's children.
+  bool is_split(std::int64_t node, std::size_t axis) const {
     const T last_left = box(2 * node + 1).upper[axis];
     const T first_right = box(2 * node + 2).lower[axis];
-    if (last_left < first_right || (last_left == first_right && ties_in_order(low, high, axis, last_left))) {
-      return "";
-    }
-    return name + " is split wrongly";
+    return last_left < first_right ||
+           (last_left == first_right &&
+            ties_in_order(tree_.node_data[static_cast<std::size_t>(2 * node + 1)],
+                          tree_.node_data[static_cast<std::size_t>(2 * node + 2)], axis, last_left));
   }
 
   std::size_t split_axis(std::int64_t node, const Box& of) const {

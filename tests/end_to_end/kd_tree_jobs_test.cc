@@ -85,6 +85,13 @@ TEST(KdTreeJobs, BuildAskAndDescribeATree) {
   EXPECT_EQ(Json(listed.output).text("arrays.1"), "indices");
   EXPECT_EQ(Json(listed.output).text("arrays.2"), "distances");
 
+  // The CPU builds the exact tree all the same.
+  const Ended sampled =
+      run_cumulus({"--backend", "cpu", "--json", "kd-tree", "build", folder / "cloud.ply", "--leaf-size",
+                   "10", "--medians", "sampled", "-o", folder / "frame.npz"});
+  ASSERT_EQ(sampled.exit_code, 0) << sampled.errors;
+  EXPECT_TRUE(read_file(folder / "frame.npz") == read_file(folder / "tree.npz"));
+
   const Ended arranged = run_cumulus({"--backend", "cpu", "--json", "kd-tree", "build", folder / "cloud.ply",
                                       "--left-balanced", "-o", folder / "layout.npz"});
   ASSERT_EQ(arranged.exit_code, 0) << arranged.errors;
@@ -173,6 +180,18 @@ TEST(KdTreeJobs, SayWhatIsWrong) {
   EXPECT_EQ(
       run_cumulus({"kd-tree", "build", folder / "cloud.ply", "--split", "random", "-o", "x.npz"}).exit_code,
       2);
+  EXPECT_EQ(
+      run_cumulus({"kd-tree", "build", folder / "cloud.ply", "--medians", "some", "-o", "x.npz"}).exit_code,
+      2);
+  EXPECT_EQ(run_cumulus({"kd-tree", "build", folder / "cloud.ply", "--medians", "sampled", "--left-balanced",
+                         "-o", "x.npz"})
+                .exit_code,
+            2);
+  const Ended both = run_cumulus({"--backend", "cpu", "kd-tree", "build", folder / "cloud.ply", "--medians",
+                                  "sampled", "--split", "midpoint", "-o", "x.npz"});
+  EXPECT_EQ(both.exit_code, 1);
+  EXPECT_NE(both.errors.find("--medians: is MEDIANS_SAMPLED; with MIDPOINT"), std::string::npos)
+      << both.errors;
   const Ended nothing = run_cumulus({"kd-tree", "query", "x.npz", folder / "cloud.ply", "-o", "y.npz"});
   EXPECT_EQ(nothing.exit_code, 2);
   EXPECT_NE(nothing.errors.find("nothing to ask"), std::string::npos) << nothing.errors;

@@ -31,6 +31,7 @@ struct Many {
   double period = 0;  // of every axis
   std::int64_t trees = 2;
   std::int64_t leaf_size = 10;
+  KdTreeMedians medians = KdTreeMedians::kExact;
 };
 
 /// Of queries in random order: every distance that it says is right, and of some queries, that none is
@@ -46,7 +47,8 @@ void expect_nearest_of_many(Backend& backend, CloudPattern pattern, int dimensio
   search.squared = true;
   const auto cloud = make_cloud<T>(shape.all_points(), dimensions, pattern);
   const auto queries = make_cloud<T>(shape.trees * search.queries, dimensions, pattern, 2);
-  Asked<Backend, T> asked(backend, cloud, shape, {many.leaf_size}, queries);
+  const KdTreeOptions options{many.leaf_size, KdTreeSplit::kWidestSpread, many.medians};
+  Asked<Backend, T> asked(backend, cloud, shape, options, queries);
   const auto found = asked.nearest(search, neighbors);
   std::vector<std::vector<T>> clouds;
   for (std::int64_t tree = 0; tree < shape.trees; ++tree) clouds.push_back(part_of(cloud, tree, shape.trees));
@@ -129,6 +131,20 @@ TYPED_TEST(KdTreeManyQueries, FindsOfFloat64) {
       }
     }
   }
+}
+
+/// On a GPU these are not the exact trees.
+TYPED_TEST(KdTreeManyQueries, FindsInTreesFromSamples) {
+  for (const CloudPattern pattern : testing::kCloudPatterns) {
+    for (const int neighbors : {1, 8, 50}) {
+      SCOPED_TRACE(std::string(name_of(pattern)) + ", " + std::to_string(neighbors) + " neighbours");
+      expect_nearest_of_many<float>(this->backend(), pattern, 3, neighbors,
+                                    {140'000, 3000, 0, 1, 20, KdTreeMedians::kSampled});
+      if (this->HasFailure()) return;
+    }
+  }
+  expect_nearest_of_many<float>(this->backend(), CloudPattern::kUniform, 2, 8,
+                                {140'000, 3000, 0, 1, 20, KdTreeMedians::kSampled});
 }
 
 /// A GPU has kernels of its own for one tree; lists of few neighbours know their limit from the first leaf,

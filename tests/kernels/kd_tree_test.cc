@@ -170,7 +170,8 @@ TEST(KdTreeOnTheCpu, DoesNotDependOnTheNumberOfThreads) {
   std::vector<HostKdTree<float>> trees;
   for (const int threads : {1, 2, 5}) {
     CpuExecutor executor(threads);
-    executor.reserve_scratch(build_kd_tree_scratch_bytes<float, Space::kHost>(shape, {40}));
+    executor.reserve_scratch(
+        build_kd_tree_scratch_bytes<float, Space::kHost>(shape, {40}, executor.numbers()));
     KdTreeReport report;
     build_kd_tree(executor, {cloud.data(), cloud.size()}, shape, {40}, trees.emplace_back(shape).arrays(),
                   &report);

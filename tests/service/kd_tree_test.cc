@@ -5,6 +5,8 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/core/cuda_executor.h"
+#include "tests/cases/kd_tree_check.h"
 #include "tests/service/kd_tree_fixture.h"
 
 namespace cumulus {
@@ -81,6 +83,32 @@ TEST_F(KdTreeService, ArrangesLeftBalancedTrees) {
   }
 }
 
+/// Enough points for samples, where a GPU takes them.
+class KdTreeForOneFrame : public KdTreeService {
+ protected:
+  void expect_tree(server::Configuration configuration) {
+    constexpr std::int64_t kPoints = 1 << 17;
+    configuration.limits.max_inline_bytes = 3 << 20;
+    const testing::TestServer server(configuration);
+    const auto cloud = make_cloud<float>(kPoints, 2, CloudPattern::kClustered);
+    auto request = points_of(cloud, {kPoints, 2});
+    request.set_medians(v1::MEDIANS_SAMPLED);
+    grpc::ClientContext context;
+    const grpc::Status status = server.operations->BuildKdTree(&context, request, &result_);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+    const KdTreeOptions options{.medians = KdTreeMedians::kSampled};
+    const KdTreeShape shape = kd_tree_shape(1, kPoints, 2, options.leaf_size);
+    EXPECT_EQ(testing::KdTreeCheck<float>(cloud, options, built_arrays<float>(shape)).run(), "");
+  }
+};
+
+TEST_F(KdTreeForOneFrame, IsATreeOnTheCpu) { expect_tree(testing::TestServer::configuration()); }
+
+TEST_F(KdTreeForOneFrame, IsATreeOnTheGpuCuda) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU here: " << cuda_unavailable_reason();
+  expect_tree(testing::TestServer::gpu_configuration());
+}
+
 TEST_F(KdTreeService, TakesNoPointsAtAll) {
   ASSERT_TRUE(build(points_of(std::vector<float>(), {0, 3})).ok());
   v1::FindNeighborsRequest request;
@@ -125,7 +153,19 @@ TEST_F(KdTreeService, RefusesOptionsOutOfRange) {
   request.set_split(v1::WIDEST_SPREAD);
   request.set_layout(static_cast<v1::KdTreeLayout>(7));
   expect_bad_field(build(request), "layout", "7; NODES_AND_LEAVES or LEFT_BALANCED");
+  request.clear_layout();
+  request.set_medians(static_cast<v1::KdTreeMedians>(5));
+  expect_bad_field(build(request), "medians", "5; MEDIANS_EXACT or MEDIANS_SAMPLED");
+  request.set_medians(v1::MEDIANS_SAMPLED);
+  request.set_split(v1::MIDPOINT);
+  expect_bad_field(build(request), "medians", "MEDIANS_SAMPLED; with MIDPOINT MEDIANS_EXACT");
+  request.set_split(v1::ROUND_ROBIN);
+  expect_bad_field(build(request), "medians", "MEDIANS_SAMPLED; with ROUND_ROBIN MEDIANS_EXACT");
+  request.clear_split();
   request.set_layout(v1::LEFT_BALANCED);
+  expect_bad_field(build(request), "medians", "MEDIANS_SAMPLED; of LEFT_BALANCED MEDIANS_EXACT");
+  request.clear_medians();
+  request.set_split(v1::WIDEST_SPREAD);
   expect_bad_field(build(request), "split", "WIDEST_SPREAD; of LEFT_BALANCED ROUND_ROBIN");
   request.set_split(v1::ROUND_ROBIN);
   request.set_leaf_size(10);

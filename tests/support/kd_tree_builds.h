@@ -25,7 +25,8 @@ BuiltKdTree<T> build(Backend& backend, const std::vector<T>& cloud, const KdTree
   BackendArray<Backend, std::int64_t> idx_array(backend, built.tree.idx_array.size());
   BackendArray<Backend, KdTreeNode> node_data(backend, built.tree.node_data.size());
   BackendArray<Backend, T> node_bounds(backend, built.tree.node_bounds.size());
-  const std::size_t scratch_bytes = build_kd_tree_scratch_bytes<T, Backend::kSpace>(shape, options);
+  const std::size_t scratch_bytes =
+      build_kd_tree_scratch_bytes<T, Backend::kSpace>(shape, options, backend.executor().numbers());
   backend.executor().reserve_scratch(scratch_bytes);
   build_kd_tree(backend.executor(), input.const_span(), shape, options,
                 {points.span(), idx_array.span(), node_data.span(), node_bounds.span()}, &built.report);

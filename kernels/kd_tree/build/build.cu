@@ -1,7 +1,7 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
-#include <variant>
+#include <type_traits>
 
 #include "kernels/core/cuda_error.h"
 #include "kernels/core/div.h"
@@ -31,31 +31,32 @@ struct Buffers {
   unsigned long long* first_nan;
   KdTreeReport* report;
 
-  Buffers(CudaExecutor& executor, const KdTreeShape& shape, const LevelSplits& splits) {
-    second_coordinates = executor.scratch<T>(static_cast<std::size_t>(shape.coordinates())).data();
-    second_order = executor.scratch<std::uint32_t>(static_cast<std::size_t>(shape.all_points())).data();
-    segments = executor.scratch<Segment<KeyOf<T>>>(splits.segments).data();
-    bounds[0] = executor.scratch<KeyOf<T>>(splits.bound_keys).data();
-    bounds[1] = executor.scratch<KeyOf<T>>(splits.split_keys).data();
-    histograms = executor.scratch<std::uint32_t>(splits.histograms);
-    arrived = executor.scratch<std::uint32_t>(splits.segments);
-    tile_sides = executor.scratch<std::uint64_t>(splits.tiles).data();
-    first_nan = reinterpret_cast<unsigned long long*>(executor.scratch<std::uint64_t>(1).data());
-    report = executor.scratch<KdTreeReport>(1).data();
+  Buffers(ScratchPieces scratch, const KdTreeShape& shape, const LevelSplits& splits) {
+    second_coordinates = scratch.take<T>(static_cast<std::size_t>(shape.coordinates())).data();
+    second_order = scratch.take<std::uint32_t>(static_cast<std::size_t>(shape.all_points())).data();
+    segments = scratch.take<Segment<KeyOf<T>>>(splits.segments).data();
+    bounds[0] = scratch.take<KeyOf<T>>(splits.bound_keys).data();
+    bounds[1] = scratch.take<KeyOf<T>>(splits.split_keys).data();
+    histograms = scratch.take<std::uint32_t>(splits.histograms);
+    arrived = scratch.take<std::uint32_t>(splits.segments);
+    tile_sides = scratch.take<std::uint64_t>(splits.tiles).data();
+    first_nan = reinterpret_cast<unsigned long long*>(scratch.take<std::uint64_t>(1).data());
+    report = scratch.take<KdTreeReport>(1).data();
   }
 };
 
-template <class T>
+template <class T, class Method>
 class Build {
  public:
-  Build(CudaExecutor& executor, const BuildPlan& plan, const BuildJob<T>& job)
+  Build(CudaExecutor& executor, const Method& method, DeviceSpan<std::byte> scratch, const BuildJob<T>& job)
       : executor_(executor),
         stream_(executor.stream()),
         shape_(job.shape),
         options_(job.options),
-        plan_(plan),
-        splits_(std::visit([](const auto& method) { return method.splits; }, plan)),
-        buffers_(executor, shape_, splits_),
+        method_(method),
+        crowded_(job.crowded),
+        splits_(method.splits),
+        buffers_(ScratchPieces(scratch), shape_, splits_),
         tree_(job.tree),
         forest_{shape_, tree_.node_data.data(), tree_.node_bounds.data(), options_.split,
                 options_.leaf_size} {}
@@ -66,10 +67,10 @@ class Build {
       take(points);
       for (int level = 0; level < splits_.levels; ++level) split_level(level);
       executor_.check_interrupt();
-      std::visit([&](const auto& method) { finish(method); }, plan_);
+      finish(method_);
       CUMULUS_CUDA(cudaGetLastError());
     }
-    describe_nan<T><<<1, 1, 0, stream_>>>(shape_, buffers_.first_nan, buffers_.report);
+    describe_nan<T><<<1, 1, 0, stream_>>>(shape_, buffers_.first_nan, crowded_, buffers_.report);
     CUMULUS_CUDA(cudaGetLastError());
     executor_.download({reinterpret_cast<const std::byte*>(buffers_.report), sizeof(*report)},
                        {reinterpret_cast<std::byte*>(report), sizeof(*report)});
@@ -113,7 +114,7 @@ class Build {
     count_sides<T><<<blocks, kTileThreads, 0, stream_>>>(shape_.all_points(), from.coordinates, tiles(level),
                                                          buffers_.segments, buffers_.tile_sides);
     // Blocks bound their segments themselves.
-    const bool bounds_follow = std::holds_alternative<BuildByLevels>(plan_) || level + 1 < splits_.levels;
+    const bool bounds_follow = std::is_same_v<Method, BuildByLevels> || level + 1 < splits_.levels;
     move_points<T><<<blocks, kTileThreads, 0, stream_>>>(
         Move<T>{shape_.all_points(), shape_.dimensions, from, copy(level + 1), tiles(level),
                 buffers_.segments, buffers_.tile_sides, bounds_follow ? bounds(level + 1) : nullptr});
@@ -157,7 +158,8 @@ class Build {
   CUstream_st* const stream_;
   const KdTreeShape shape_;
   const KdTreeOptions options_;
-  const BuildPlan plan_;
+  const Method method_;
+  const std::int64_t crowded_;
   const LevelSplits splits_;
   const Buffers<T> buffers_;
   const KdTreeArrays<T, Space::kDevice> tree_;
@@ -166,13 +168,19 @@ class Build {
 
 }  // namespace
 
-template <class T>
-void build_trees(CudaExecutor& executor, const BuildPlan& plan, const BuildJob<T>& job,
-                 KdTreeReport* report) {
-  Build<T>(executor, plan, job).run(job.points, report);
+template <class T, class Method>
+void build_trees(CudaExecutor& executor, const Method& method, DeviceSpan<std::byte> scratch,
+                 const BuildJob<T>& job, KdTreeReport* report) {
+  Build<T, Method>(executor, method, scratch, job).run(job.points, report);
 }
 
-template void build_trees(CudaExecutor&, const BuildPlan&, const BuildJob<float>&, KdTreeReport*);
-template void build_trees(CudaExecutor&, const BuildPlan&, const BuildJob<double>&, KdTreeReport*);
+template void build_trees(CudaExecutor&, const BuildInBlocks&, DeviceSpan<std::byte>, const BuildJob<float>&,
+                          KdTreeReport*);
+template void build_trees(CudaExecutor&, const BuildInBlocks&, DeviceSpan<std::byte>, const BuildJob<double>&,
+                          KdTreeReport*);
+template void build_trees(CudaExecutor&, const BuildByLevels&, DeviceSpan<std::byte>, const BuildJob<float>&,
+                          KdTreeReport*);
+template void build_trees(CudaExecutor&, const BuildByLevels&, DeviceSpan<std::byte>, const BuildJob<double>&,
+                          KdTreeReport*);
 
 }  // namespace cumulus::kd_tree

@@ -92,12 +92,14 @@ __global__ void __launch_bounds__(kTileThreads)
 /// Cannot deadlock: no thread waits for another.
 /// Source: this project's.
 template <class T>
-__global__ void describe_nan(KdTreeShape shape, const unsigned long long* first_nan, KdTreeReport* report) {
+__global__ void describe_nan(KdTreeShape shape, const unsigned long long* first_nan, std::int64_t crowded,
+                             KdTreeReport* report) {
   *report = KdTreeReport();
+  report->crowded = crowded;
   if (*first_nan == ~0ull) return;
   const auto element = static_cast<std::int64_t>(*first_nan);
   const std::int64_t point = element / shape.dimensions;
-  *report = {point / shape.points, point % shape.points, element % shape.dimensions};
+  *report = {point / shape.points, point % shape.points, element % shape.dimensions, crowded};
 }
 
 }  // namespace cumulus::kd_tree

@@ -129,7 +129,7 @@ class Arrangement {
           points_, shape_.coordinates(), first_nan_);
       sort_levels();
     }
-    describe_nan<T><<<1, 1, 0, stream_>>>(shape_, first_nan_, report_);
+    describe_nan<T><<<1, 1, 0, stream_>>>(shape_, first_nan_, 0, report_);
     CUMULUS_CUDA(cudaGetLastError());
     executor_.download({reinterpret_cast<const std::byte*>(report_), sizeof(*report)},
                        {reinterpret_cast<std::byte*>(report), sizeof(*report)});

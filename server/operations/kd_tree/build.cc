@@ -29,6 +29,16 @@ absl::Status read_options(const Request& request, KdTreeOptions& options) {
                                              {v1::MIDPOINT, KdTreeSplit::kMidpoint}});
   if (!split.ok()) return split.status();
   options.split = *split;
+  const auto medians = read_enum<KdTreeMedians>("medians", request.medians(),
+                                                {{v1::KD_TREE_MEDIANS_UNSPECIFIED, KdTreeMedians::kExact},
+                                                 {v1::MEDIANS_EXACT, KdTreeMedians::kExact},
+                                                 {v1::MEDIANS_SAMPLED, KdTreeMedians::kSampled}});
+  if (!medians.ok()) return medians.status();
+  options.medians = *medians;
+  if (options.medians == KdTreeMedians::kSampled && options.split != KdTreeSplit::kWidestSpread) {
+    return bad_field("medians", concat("is MEDIANS_SAMPLED; with ", v1::KdTreeSplit_Name(request.split()),
+                                       " MEDIANS_EXACT is right"));
+  }
   return absl::OkStatus();
 }
 
@@ -46,6 +56,9 @@ absl::Status read_layout(const Request& request, const ArrayShape& points, Plan&
   if (request.split() != v1::KD_TREE_SPLIT_UNSPECIFIED && request.split() != v1::ROUND_ROBIN) {
     return bad_field("split", concat("is ", v1::KdTreeSplit_Name(request.split()),
                                      "; of LEFT_BALANCED ROUND_ROBIN is right"));
+  }
+  if (request.medians() == v1::MEDIANS_SAMPLED) {
+    return bad_field("medians", "is MEDIANS_SAMPLED; of LEFT_BALANCED MEDIANS_EXACT is right");
   }
   KdTreeShape& forest = plan.shape.forest;
   forest.levels = 1;  // which its arrays do not depend on
@@ -123,10 +136,10 @@ Cost BuildKdTree::cost(const Plan& plan) {
 }
 
 template <Space S>
-std::size_t BuildKdTree::scratch_bytes(const Plan& plan) {
+std::size_t BuildKdTree::scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
   return plan.shape.with_type([&]<class T>(T) {
     return plan.left_balanced ? arrange_left_balanced_scratch_bytes<T, S>(plan.shape.forest)
-                              : build_kd_tree_scratch_bytes<T, S>(plan.shape.forest, plan.options);
+                              : build_kd_tree_scratch_bytes<T, S>(plan.shape.forest, plan.options, device);
   });
 }
 
@@ -161,8 +174,8 @@ absl::Status BuildKdTree::conclude(const Plan& plan, const Report& report) {
                     {"dimension", concat(report.dimension)}});
 }
 
-template std::size_t BuildKdTree::scratch_bytes<Space::kHost>(const Plan&);
-template std::size_t BuildKdTree::scratch_bytes<Space::kDevice>(const Plan&);
+template std::size_t BuildKdTree::scratch_bytes<Space::kHost>(const Plan&, const DeviceNumbers&);
+template std::size_t BuildKdTree::scratch_bytes<Space::kDevice>(const Plan&, const DeviceNumbers&);
 template void BuildKdTree::run(CpuExecutor&, const Plan&, const Inputs<Space::kHost>&,
                                const Outputs<Space::kHost>&, Report&);
 #if CUMULUS_WITH_CUDA

@@ -32,7 +32,7 @@ struct BuildKdTree {
   static std::vector<OutputSpec> outputs(const Plan& plan);
   static Cost cost(const Plan& plan);
   template <Space S>
-  static std::size_t scratch_bytes(const Plan& plan);
+  static std::size_t scratch_bytes(const Plan& plan, const DeviceNumbers& device);
   template <class E>
   static void run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
                   const Outputs<E::kSpace>& outputs, Report& report);

@@ -29,6 +29,9 @@ const std::map<std::string, KdTreeSplit> kSplits = {{"widest-spread", KdTreeSpli
                                                     {"round-robin", KdTreeSplit::kRoundRobin},
                                                     {"midpoint", KdTreeSplit::kMidpoint}};
 
+const std::map<std::string, KdTreeMedians> kMedians = {{"exact", KdTreeMedians::kExact},
+                                                       {"sampled", KdTreeMedians::kSampled}};
+
 struct BuildOptions {
   std::string input;
   std::string output;
@@ -70,7 +73,8 @@ void describe_build(Job& job, const BuildOptions& options) {
 }
 
 absl::Status explain(const absl::Status& refusal, const BuildOptions& options) {
-  if (error_reason(refusal) != "NAN_COORDINATE") return name_fields(refusal, {{"points", options.input}});
+  if (error_reason(refusal) != "NAN_COORDINATE")
+    return name_fields(refusal, {{"points", options.input}, {"medians", "--medians"}});
   std::map<std::string, std::string> facts = error_metadata(refusal);
   return absl::FailedPreconditionError(
       absl::StrCat(options.input, ": point ", facts["point"], ", dimension ", facts["dimension"],
@@ -178,11 +182,18 @@ void add_kd_tree_commands(CommandLine& line) {
       build.add_option("--split", built->tree.split, "widest-spread (default), round-robin or midpoint")
           ->transform(one_of(kSplits))
           ->type_name("NAME");
+  CLI::Option* medians =
+      build
+          .add_option("--medians", built->tree.medians,
+                      "exact (default), or sampled: a faster build of a tree that is searched once")
+          ->transform(one_of(kMedians))
+          ->type_name("NAME");
   build
       .add_flag("--left-balanced", built->left_balanced,
                 "Write the implicit left-balanced layout instead: points and idx_array, node after node")
       ->excludes(leaf_size)
-      ->excludes(split);
+      ->excludes(split)
+      ->excludes(medians);
   line.add_output(build, "-o,--output", built->output, "Tree to write, which scikit-learn loads too",
                   OutputFormat::kNpz)
       .required()
