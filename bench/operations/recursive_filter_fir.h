@@ -75,13 +75,13 @@ std::string first_wrong_line(std::int64_t count, const Check& check) {
 
 /// Every pixel of non-negative noise, relative to it.
 template <class T>
-std::string verify_whole_fir(const testing::FilterImage& image, const FirAxis& axis,
+std::string verify_whole_fir(const testing::FilterImage& image, const FirAxis& y_axis, const FirAxis& x_axis,
                              const std::vector<T>& result) {
   const std::int64_t height = image.shape.height;
   const std::int64_t width = image.shape.width;
   const std::int64_t channels = image.shape.channels;
-  const DirectGaussian along_y(axis, height);
-  const DirectGaussian along_x(axis, width);
+  const DirectGaussian along_y(y_axis, height);
+  const DirectGaussian along_x(x_axis, width);
   std::vector<double> rows(image.elements.size());
   first_wrong_line(height, [&](std::int64_t y) {
     for (std::int64_t i = 0; i < width * channels; ++i) {
@@ -106,12 +106,13 @@ std::string verify_whole_fir(const testing::FilterImage& image, const FirAxis& a
 /// Pixels of non-negative noise, relative to each: all columns of some rows and all rows of some columns,
 /// where a block, a slice or a border could go wrong, cross one another.
 template <class T>
-std::string verify_fir(const testing::FilterImage& image, const FirAxis& axis, const std::vector<T>& result) {
+std::string verify_fir(const testing::FilterImage& image, const FirAxis& y_axis, const FirAxis& x_axis,
+                       const std::vector<T>& result) {
   const std::int64_t height = image.shape.height;
   const std::int64_t width = image.shape.width;
   const std::int64_t channels = image.shape.channels;
-  const DirectGaussian along_y(axis, height);
-  const DirectGaussian along_x(axis, width);
+  const DirectGaussian along_y(y_axis, height);
+  const DirectGaussian along_x(x_axis, width);
   const auto check = [&](std::int64_t y, std::int64_t x, std::int64_t c, double want) {
     const double got = static_cast<double>(result[static_cast<std::size_t>((y * width + x) * channels + c)]);
     if (std::abs(got - want) <= kFirTolerance<T> * want) return std::string();
@@ -149,21 +150,30 @@ std::string verify_fir(const testing::FilterImage& image, const FirAxis& axis, c
   return wrong;
 }
 
-inline std::string fir_picture_name(const std::string& type, double sigma, testing::FilterShape shape) {
-  std::string name = "recursive_filter/fir-" + std::to_string(sigma);
+/// A picture repeats along x, as a lat-long map does, or is clamped.
+struct PictureBlur {
+  double sigma;
+  bool repeats;
+};
+
+inline std::string fir_picture_name(const std::string& type, const PictureBlur& blur,
+                                    testing::FilterShape shape) {
+  std::string name = "recursive_filter/fir-" + std::to_string(blur.sigma);
   name.erase(name.find_last_not_of('0') + 1);
   if (name.back() == '.') name.pop_back();
-  name += "-clamp/pictures/" + type + std::to_string(shape.height) + "x" + std::to_string(shape.width);
+  name += blur.repeats ? "-repeat,clamp/pictures/" : "-clamp/pictures/";
+  name += type + std::to_string(shape.height) + "x" + std::to_string(shape.width);
   return shape.channels > 1 ? name + "x" + std::to_string(shape.channels) : name;
 }
 
-/// One picture, blurred with each of `sigmas`.
+/// One picture, with each of `blurs`.
 template <class T, class Executor>
-void bench_fir_picture(Runner<Executor>& runner, const std::string& type, std::vector<double> sigmas,
+void bench_fir_picture(Runner<Executor>& runner, const std::string& type, std::vector<PictureBlur> blurs,
                        testing::FilterShape shape) {
   constexpr Space kSpace = Executor::kSpace;
-  std::erase_if(sigmas, [&](double sigma) { return !runner.wants(fir_picture_name(type, sigma, shape)); });
-  if (sigmas.empty()) return;
+  std::erase_if(blurs,
+                [&](const PictureBlur& blur) { return !runner.wants(fir_picture_name(type, blur, shape)); });
+  if (blurs.empty()) return;
   Executor& executor = runner.executor();
   testing::FilterImage image = make_filter_image(shape, testing::FilterPattern::kRandom);
   for (float& element : image.elements) element = std::abs(element);
@@ -176,26 +186,27 @@ void bench_fir_picture(Runner<Executor>& runner, const std::string& type, std::v
       ImageView<const T, kSpace>(pixels.data(), shape.height, shape.width, shape.channels));
   const FilterImages<T, kSpace> to(
       ImageView<T, kSpace>(result.data(), shape.height, shape.width, shape.channels));
-  for (const double sigma : sigmas) {
-    const FirAxis axis{sigma, FilterBoundary::kClamp};
+  for (const PictureBlur& blur : blurs) {
+    const FirAxis y{blur.sigma, FilterBoundary::kClamp};
+    const FirAxis x{blur.sigma, blur.repeats ? FilterBoundary::kRepeat : FilterBoundary::kClamp};
     constexpr std::int64_t kSmallPicture = std::int64_t{1} << 21;  // pixels
-    const bool whole = shape.height * shape.width <= kSmallPicture && sigma <= 32;
+    const bool whole = shape.height * shape.width <= kSmallPicture && blur.sigma <= 32;
     const std::string which = whole ? "of all pixels" : "of three rows and three columns";
     runner.measure({
-        .name = fir_picture_name(type, sigma, shape),
+        .name = fir_picture_name(type, blur, shape),
         .bytes = testing::recursive_filter_bytes<T>(shape),
         .items = static_cast<double>(shape.height * shape.width),
         .unit = "pixels",
-        .scratch_bytes = fir_gaussian_blur_scratch_bytes<T, kSpace>(from, {axis, axis}, executor.numbers()),
+        .scratch_bytes = fir_gaussian_blur_scratch_bytes<T, kSpace>(from, {y, x}, executor.numbers()),
         .run =
             [&] {
               executor.reuse_scratch();
-              fir_gaussian_blur<T>(executor, from, {axis, axis}, to);
+              fir_gaussian_blur<T>(executor, from, {y, x}, to);
             },
         .verify =
             [&] {
               const std::vector<T> pixels_out = result.to_host();
-              return whole ? verify_whole_fir(image, axis, pixels_out) : verify_fir(image, axis, pixels_out);
+              return whole ? verify_whole_fir(image, y, x, pixels_out) : verify_fir(image, y, x, pixels_out);
             },
         .verified_by = "direct convolution in double, relative to each pixel, " + which,
     });
@@ -208,9 +219,13 @@ void bench_fir_pictures(Runner<Executor>& runner) {
                                           {2160, 3840}, {2048, 4096}, {4096, 8192}};
   for (const auto& [height, width] : kExtents) {
     for (const std::int64_t channels : {1, 3, 4}) {
-      const std::vector<double> sigmas = {0.5, 1, 2, 4, 8, 16, 32, 64, 200, 1000};
-      bench_fir_picture<float>(runner, "", sigmas, {height, width, channels});
-      bench_fir_picture<Float16>(runner, "half/", sigmas, {height, width, channels});
+      std::vector<PictureBlur> blurs;
+      for (const double sigma : {0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 200.0, 1000.0}) {
+        blurs.push_back({sigma, false});
+        blurs.push_back({sigma, true});
+      }
+      bench_fir_picture<float>(runner, "", blurs, {height, width, channels});
+      bench_fir_picture<Float16>(runner, "half/", blurs, {height, width, channels});
     }
   }
 }

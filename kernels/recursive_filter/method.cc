@@ -167,7 +167,7 @@ class FirChooser {
       : shape_(shape),
         device_(device),
         extents_{shape.height, shape.width},
-        stages_(device_stages(blur, extents_)) {}
+        stages_(device_stages(blur, extents_, of_doubles())) {}
 
   FirPlan plan() {
     FirPlan plan;
@@ -211,9 +211,7 @@ class FirChooser {
       kernels.push_back(small_step(i, before));
       const auto fits = [&](const FirTile& tile) { return tile.shared_bytes <= device_.block_shared_bytes; };
       const auto* ring = std::get_if<RingPlan>(&kernels.back());
-      const auto* one_axis = std::get_if<OneAxisPlan>(&kernels.back());
       if (ring != nullptr && !fits(ring->tile)) return {};
-      if (one_axis != nullptr && !fits(one_axis->otherwise)) return {};
       before = extents_after(stages_[i], before);
     }
     return kernels;
@@ -228,12 +226,31 @@ class FirChooser {
                                            element_bytes, device_);
       if (tile.has_value()) return DirectPlan{*tile};
     }
-    const FirTile tile =
-        choose_tile(form_of(stage.y, before.height), form_of(stage.x, before.width), channels, shape_.images,
-                    of_doubles() ? sizeof(double) : sizeof(float), device_);
-    const bool along_one = stage.y.has_value() != stage.x.has_value();
-    if (along_one && !of_doubles()) return OneAxisPlan{tile};
-    return RingPlan{tile};
+    if (!of_doubles() && !goes_in_rings() && has_short_rows(before)) {
+      if (is_sampling(stage)) {
+        const auto tile = choose_sampling_tile(stage, before, channels, shape_.images, device_);
+        if (tile.has_value()) return SamplingPlan{*tile};
+      } else if (is_interpolation(stage)) {
+        const auto tile = choose_interpolation_tile(stage, before, channels, shape_.images, device_);
+        if (tile.has_value()) return InterpolationPlan{*tile};
+      } else if (stage.y.has_value() != stage.x.has_value()) {
+        return OneAxisPlan{};
+      }
+    }
+    return RingPlan{choose_tile(form_of(stage.y, before.height), form_of(stage.x, before.width), channels,
+                                shape_.images, of_doubles() ? sizeof(double) : sizeof(float), device_)};
+  }
+
+  /// Whether device_stages left the filter between the others along both axes.
+  bool goes_in_rings() const {
+    const FirStage& between = stages_[stages_.size() / 2];
+    return stages_.size() > 1 && between.y.has_value() && between.x.has_value();
+  }
+
+  /// Whether a row of a stage's input has fewer than 2^32 bytes.
+  bool has_short_rows(const FirExtents& before) const {
+    constexpr std::int64_t kMaxRowNumbers = (std::int64_t{1} << 30) - 1;
+    return std::max(before.width * shape_.channels, shape_.row_stride) <= kMaxRowNumbers;
   }
 
   const ImagesShape& shape_;

@@ -3,6 +3,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "kernels/core/div.h"
+
 namespace cumulus::summed_area_table {
 
 /// How one block of the CUDA kernel covers its tile: each of `warps` warps takes `rows_per_warp`
@@ -20,7 +22,7 @@ struct TileShape {
 };
 
 /// Groups of 32 rows, a warp each, one row a lane.
-constexpr int row_groups(const TileShape& shape) { return (shape.rows() + 31) / 32; }
+constexpr int row_groups(const TileShape& shape) { return divide_up(shape.rows(), 32); }
 
 /// A lane's elements are whole pixels, and whole 16-byte words where the elements are floats. The
 /// tile and its sums fit into the 64 KB of shared memory that every GPU offers a block.

@@ -15,10 +15,21 @@ SUFFIXES = {".h", ".cc", ".cu", ".cuh"}
 PARTS = {"owns": r"\bowns:", "reads": r"\breads:", "writes": r"\bwrites:", "waits for": r"\bwaits for:",
          "why it cannot deadlock": r"\bdeadlock\b", "its source": r"\bsource:"}
 COPIES = {
-    r"\+ (\w+) - 1\) / \1\b": "is divide_up of kernels/core/div.h",
+    r"\+ ([\w.]+(?:->[\w.]+)*) - 1\) / \1(?![\w.(]|->)": "is divide_up of kernels/core/div.h",
     r"_sync\((?:0x[fF]{8}[uU]?|~0[uU]?|-1)\s*,": "is kFullWarp of kernels/primitives/warp.cuh",
     r"#\s*define\s+\w*HOST_DEVICE\b": "is CUMULUS_HOST_DEVICE of kernels/core/host_device.h",
 }
+# (count + 31) / 32 and (count + 31) >> 5; (first + last + 1) / 2 is a middle.
+ROUNDED_UP = re.compile(r"\+ (\d+)[uU]?\) (/|>>) (\d+)\b")
+
+
+def rounds_up_by_a_number(line):
+    """The match, or None."""
+    for match in ROUNDED_UP.finditer(line):
+        by = int(match[3]) if match[2] == "/" else 1 << int(match[3])
+        if by > 2 and int(match[1]) == by - 1:
+            return match
+    return None
 
 
 def is_comment(line):
@@ -58,10 +69,9 @@ def violations_of(path, lines):
             missing = [part for part, pattern in PARTS.items() if not re.search(pattern, comment, re.IGNORECASE)]
             if missing:
                 found.append((at + 1, "the comment above the kernel does not say " + ", ".join(missing)))
-        for pattern, text in COPIES.items():
-            copy = None if shared else re.search(pattern, line)
-            if copy:
-                found.append((at + 1, f'"{copy.group()}" {text}'))
+        copies = [(re.search(pattern, line), text) for pattern, text in COPIES.items()]
+        copies.append((rounds_up_by_a_number(line), "is divide_up of kernels/core/div.h"))
+        found += [(at + 1, f'"{copy.group()}" {text}') for copy, text in copies if copy and not shared]
     return found, kernels
 
 

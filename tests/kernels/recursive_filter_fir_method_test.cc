@@ -22,9 +22,11 @@ using recursive_filter::FilterElement;
 using recursive_filter::FirPlan;
 using recursive_filter::FirStagePlan;
 using recursive_filter::ImagesShape;
+using recursive_filter::InterpolationPlan;
 using recursive_filter::LargeStepPlan;
 using recursive_filter::OneAxisPlan;
 using recursive_filter::RingPlan;
+using recursive_filter::SamplingPlan;
 using testing::kH200;
 using testing::kRtx4090;
 using testing::kSmallTuring;
@@ -44,25 +46,26 @@ struct Described {
            std::to_string(plan.tile.steps * plan.tile.step_groups);
   }
   std::string operator()(const OneAxisPlan& /*plan*/) const { return "one axis"; }
+  std::string operator()(const SamplingPlan& plan) const {
+    return "sample " + std::to_string(plan.tile.steps) + " x " + std::to_string(plan.tile.runs) + " x " +
+           std::to_string(plan.tile.line_runs);
+  }
+  std::string operator()(const InterpolationPlan& plan) const {
+    return "interpolate " + std::to_string(plan.tile.runs) + " x " + std::to_string(plan.tile.line_runs);
+  }
   std::string operator()(const LargeStepPlan& /*plan*/) const { return "large step"; }
 };
 
-/// The kernel of each stage and what its block has, along x and y: numbers or groups, and rows or groups;
-/// last how many stages go along one axis.
+/// The kernel of each stage and what its block has, along x and y: numbers or groups, and rows or groups; of
+/// a sampling steps, runs and runs of rows.
 std::string text_of(const FirPlan& plan) {
   if (std::holds_alternative<LargeStepPlan>(plan.kernels.front())) {
     return std::to_string(plan.kernels.size()) + " large steps";
   }
   std::string text;
-  std::size_t along_one = 0;
   for (const FirStagePlan& kernel : plan.kernels) {
-    if (std::holds_alternative<OneAxisPlan>(kernel)) {
-      ++along_one;
-      continue;
-    }
     text += (text.empty() ? "" : ", ") + std::visit(Described{}, kernel);
   }
-  if (along_one > 0) text += (text.empty() ? "" : ", ") + std::to_string(along_one) + " along one axis";
   return text;
 }
 
@@ -102,42 +105,42 @@ const std::vector<Row>& rows() {
     {2048, 2048, 1, 1, kFloat, 2, kClamp, "direct 192 x 64", "direct 96 x 128", "direct 192 x 304"},
     {4096, 8192, 1, 1, kFloat, 2, kClamp, "direct 192 x 352", "direct 96 x 320", "direct 192 x 512"},
     {8192, 16384, 1, 1, kFloat, 2, kClamp, "direct 192 x 464", "direct 96 x 416", "direct 192 x 512"},
-    {1, 1, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {1, 4096, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {4096, 1, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {64, 64, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {512, 512, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {1080, 1920, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {1024, 2048, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {2048, 2048, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {4096, 8192, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {8192, 16384, 1, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {1, 1, 1, 1, kFloat, 8, kClamp, "sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 2", "sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 2", "sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 2"},
+    {1, 4096, 1, 1, kFloat, 8, kClamp, "sample 1 x 8 x 1, one axis, one axis, interpolate 2 x 2", "sample 1 x 8 x 1, one axis, one axis, interpolate 2 x 2", "sample 1 x 11 x 1, one axis, one axis, interpolate 9 x 2"},
+    {4096, 1, 1, 1, kFloat, 8, kClamp, "sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 3", "sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 3", "sample 1 x 2 x 1, one axis, one axis, interpolate 1 x 5"},
+    {64, 64, 1, 1, kFloat, 8, kClamp, "sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 2", "sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 2", "sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 2"},
+    {512, 512, 1, 1, kFloat, 8, kClamp, "sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 4", "sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 4", "sample 1 x 8 x 1, one axis, one axis, interpolate 2 x 5"},
+    {1080, 1920, 1, 1, kFloat, 8, kClamp, "sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 5", "sample 1 x 4 x 2, one axis, one axis, interpolate 2 x 5", "sample 7 x 4 x 2, one axis, one axis, interpolate 4 x 5"},
+    {1024, 2048, 1, 1, kFloat, 8, kClamp, "sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 5", "sample 1 x 8 x 1, one axis, one axis, interpolate 3 x 7", "sample 6 x 5 x 1, one axis, one axis, interpolate 2 x 8"},
+    {2048, 2048, 1, 1, kFloat, 8, kClamp, "sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 5", "sample 1 x 8 x 1, one axis, one axis, interpolate 2 x 5", "sample 1 x 13 x 1, one axis, one axis, interpolate 4 x 8"},
+    {4096, 8192, 1, 1, kFloat, 8, kClamp, "sample 6 x 4 x 2, one axis, one axis, interpolate 2 x 8", "sample 7 x 13 x 1, one axis, one axis, interpolate 4 x 8", "sample 9 x 13 x 1, one axis, one axis, interpolate 4 x 8"},
+    {8192, 16384, 1, 1, kFloat, 8, kClamp, "sample 23 x 2 x 4, one axis, one axis, interpolate 2 x 8", "sample 5 x 13 x 1, one axis, one axis, interpolate 4 x 8", "sample 18 x 13 x 1, one axis, one axis, interpolate 4 x 8"},
     {256, 512, 3, 1, kFloat, 2, kRepeat, "direct 192 x 16", "direct 192 x 16", "direct 192 x 128"},
     {512, 1024, 3, 1, kFloat, 2, kRepeat, "direct 192 x 32", "direct 192 x 64", "direct 192 x 512"},
     {1024, 2048, 3, 1, kFloat, 2, kRepeat, "direct 192 x 64", "direct 96 x 176", "direct 192 x 208"},
     {2048, 4096, 3, 1, kFloat, 2, kRepeat, "direct 192 x 256", "direct 96 x 352", "direct 192 x 512"},
     {4096, 8192, 3, 1, kFloat, 2, kRepeat, "direct 192 x 512", "direct 96 x 464", "direct 192 x 512"},
     {8192, 16384, 3, 1, kFloat, 2, kRepeat, "direct 192 x 512", "direct 96 x 512", "direct 192 x 512"},
-    {256, 512, 3, 1, kFloat, 8, kRepeat, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {512, 1024, 3, 1, kFloat, 8, kRepeat, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {1024, 2048, 3, 1, kFloat, 8, kRepeat, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {2048, 4096, 3, 1, kFloat, 8, kRepeat, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {4096, 8192, 3, 1, kFloat, 8, kRepeat, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {8192, 16384, 3, 1, kFloat, 8, kRepeat, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {256, 512, 3, 1, kFloat, 8, kRepeat, "sample 1 x 4 x 1, one axis, one axis, interpolate 1 x 4", "sample 1 x 4 x 1, one axis, one axis, interpolate 1 x 5", "sample 2 x 3 x 1, one axis, one axis, interpolate 1 x 5"},
+    {512, 1024, 3, 1, kFloat, 8, kRepeat, "sample 1 x 5 x 1, one axis, one axis, interpolate 1 x 5", "sample 1 x 5 x 1, one axis, one axis, interpolate 2 x 4", "sample 6 x 3 x 1, one axis, one axis, interpolate 2 x 5"},
+    {1024, 2048, 3, 1, kFloat, 8, kRepeat, "sample 2 x 5 x 1, one axis, one axis, interpolate 1 x 5", "sample 2 x 5 x 1, one axis, one axis, interpolate 1 x 7", "sample 7 x 3 x 1, one axis, one axis, interpolate 2 x 5"},
+    {2048, 4096, 3, 1, kFloat, 8, kRepeat, "sample 5 x 4 x 1, one axis, one axis, interpolate 1 x 7", "sample 6 x 6 x 1, one axis, one axis, interpolate 2 x 7", "sample 6 x 3 x 1, one axis, one axis, interpolate 2 x 5"},
+    {4096, 8192, 3, 1, kFloat, 8, kRepeat, "sample 20 x 2 x 2, one axis, one axis, interpolate 1 x 7", "sample 5 x 5 x 1, one axis, one axis, interpolate 2 x 7", "sample 29 x 3 x 1, one axis, one axis, interpolate 2 x 5"},
+    {8192, 16384, 3, 1, kFloat, 8, kRepeat, "sample 15 x 2 x 2, one axis, one axis, interpolate 1 x 7", "sample 9 x 6 x 1, one axis, one axis, interpolate 2 x 7", "sample 23 x 3 x 1, one axis, one axis, interpolate 2 x 5"},
     {1080, 1920, 2, 1, kFloat, 2, kClamp, "direct 96 x 48", "direct 96 x 128", "direct 192 x 368"},
     {1080, 1920, 3, 1, kFloat, 2, kClamp, "direct 192 x 64", "direct 96 x 192", "direct 192 x 272"},
     {1080, 1920, 4, 1, kFloat, 2, kClamp, "direct 192 x 128", "direct 192 x 368", "direct 192 x 368"},
-    {1080, 1920, 2, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {1080, 1920, 3, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {1080, 1920, 4, 1, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {1080, 1920, 2, 1, kFloat, 8, kClamp, "sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 5", "sample 1 x 4 x 1, one axis, one axis, interpolate 1 x 5", "sample 3 x 6 x 1, one axis, one axis, interpolate 2 x 5"},
+    {1080, 1920, 3, 1, kFloat, 8, kClamp, "sample 2 x 4 x 1, one axis, one axis, interpolate 1 x 7", "sample 2 x 2 x 2, one axis, one axis, interpolate 2 x 5", "sample 6 x 3 x 1, one axis, one axis, interpolate 2 x 5"},
+    {1080, 1920, 4, 1, kFloat, 8, kClamp, "sample 2 x 4 x 1, one axis, one axis, interpolate 1 x 5", "sample 3 x 2 x 1, one axis, one axis, interpolate 1 x 5", "sample 9 x 2 x 1, one axis, one axis, interpolate 1 x 7"},
     {2048, 2048, 1, 1, kHalf, 2, kClamp, "direct 192 x 64", "direct 192 x 96", "direct 192 x 304"},
     {2048, 2048, 3, 1, kHalf, 2, kClamp, "direct 192 x 128", "direct 192 x 256", "direct 192 x 416"},
     {2048, 2048, 4, 1, kHalf, 2, kClamp, "direct 192 x 176", "direct 192 x 192", "direct 192 x 512"},
-    {2048, 2048, 1, 1, kHalf, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {2048, 2048, 3, 1, kHalf, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {2048, 2048, 4, 1, kHalf, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {2048, 2048, 1, 1, kHalf, 8, kClamp, "sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 5", "sample 1 x 8 x 1, one axis, one axis, interpolate 2 x 5", "sample 1 x 13 x 1, one axis, one axis, interpolate 4 x 8"},
+    {2048, 2048, 3, 1, kHalf, 8, kClamp, "sample 3 x 5 x 1, one axis, one axis, interpolate 1 x 7", "sample 3 x 6 x 1, one axis, one axis, interpolate 2 x 5", "sample 6 x 3 x 1, one axis, one axis, interpolate 2 x 5"},
+    {2048, 2048, 4, 1, kHalf, 8, kClamp, "sample 3 x 2 x 1, one axis, one axis, interpolate 1 x 8", "sample 2 x 4 x 1, one axis, one axis, interpolate 1 x 8", "sample 11 x 2 x 1, one axis, one axis, interpolate 1 x 7"},
     {1080, 1920, 3, 1, kHalf, 2, kClamp, "direct 192 x 64", "direct 192 x 144", "direct 192 x 272"},
-    {1080, 1920, 3, 1, kHalf, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {1080, 1920, 3, 1, kHalf, 8, kClamp, "sample 2 x 4 x 1, one axis, one axis, interpolate 1 x 7", "sample 2 x 2 x 2, one axis, one axis, interpolate 2 x 5", "sample 6 x 3 x 1, one axis, one axis, interpolate 2 x 5"},
     {1080, 1920, 1, 1, kDouble, 2, kClamp, "ring 72 x 128", "ring 72 x 128", "ring 24 x 1088"},
     {2048, 4096, 3, 1, kDouble, 2, kClamp, "ring 48 x 704", "ring 24 x 416", "ring 8 x 512"},
     {1080, 1920, 1, 1, kDouble, 8, kClamp, "ring 72 x 48, ring 72 x 32, ring 144 x 32, ring 72 x 32, ring 48 x 32, ring 144 x 32", "ring 72 x 96, ring 72 x 32, ring 72 x 32, ring 72 x 32, ring 24 x 64, ring 72 x 96", "ring 8 x 376, ring 24 x 192, ring 72 x 192, ring 40 x 384, ring 24 x 192, ring 72 x 192"},
@@ -145,22 +148,25 @@ const std::vector<Row>& rows() {
     {256, 256, 3, 16, kFloat, 2, kClamp, "direct 192 x 64", "direct 192 x 128", "direct 192 x 128"},
     {512, 512, 1, 100, kFloat, 2, kClamp, "direct 192 x 176", "direct 96 x 512", "direct 192 x 512"},
     {256, 256, 4, 8, kHalf, 2, kClamp, "direct 96 x 48", "direct 96 x 64", "direct 192 x 128"},
-    {256, 256, 3, 16, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {512, 512, 1, 100, kFloat, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {256, 256, 4, 8, kHalf, 8, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
+    {256, 256, 3, 16, kFloat, 8, kClamp, "sample 1 x 7 x 1, one axis, one axis, interpolate 1 x 8", "sample 2 x 4 x 1, one axis, one axis, interpolate 1 x 5", "sample 5 x 3 x 1, one axis, one axis, interpolate 1 x 5"},
+    {512, 512, 1, 100, kFloat, 8, kClamp, "sample 6 x 4 x 2, one axis, one axis, interpolate 1 x 5", "sample 3 x 8 x 1, one axis, one axis, interpolate 2 x 8", "sample 2 x 12 x 1, one axis, one axis, interpolate 2 x 5"},
+    {256, 256, 4, 8, kHalf, 8, kClamp, "sample 1 x 2 x 1, one axis, one axis, interpolate 1 x 8", "sample 1 x 4 x 1, one axis, one axis, interpolate 3 x 3", "sample 7 x 2 x 1, one axis, one axis, interpolate 1 x 4"},
     {1024, 2048, 3, 1, kFloat, 0.5, kClamp, "direct 192 x 68", "direct 192 x 132", "direct 96 x 148"},
     {1024, 2048, 3, 1, kFloat, 3.9, kClamp, "direct 192 x 128", "direct 192 x 256", "direct 96 x 256"},
-    {1024, 2048, 3, 1, kFloat, 4, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {1024, 2048, 3, 1, kFloat, 5.25, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {1024, 2048, 3, 1, kFloat, 16, kClamp, "6 along one axis", "6 along one axis", "6 along one axis"},
-    {1024, 2048, 3, 1, kFloat, 32, kClamp, "10 along one axis", "10 along one axis", "10 along one axis"},
-    {1024, 2048, 3, 1, kFloat, 100, kClamp, "14 along one axis", "14 along one axis", "14 along one axis"},
-    {1024, 2048, 3, 1, kFloat, 1000, kClamp, "18 along one axis", "18 along one axis", "18 along one axis"},
-    {2048, 4096, 1, 1, kFloat, 32, kClamp, "10 along one axis", "10 along one axis", "10 along one axis"},
-    {4096, 8192, 3, 1, kFloat, 1000, kClamp, "18 along one axis", "18 along one axis", "18 along one axis"},
-    {1080, 1920, 3, 1, kFloat, 0, kClamp, "3 along one axis", "3 along one axis", "3 along one axis"},
-    {2048, 4096, 1, 1, kFloat, 0, kRepeat, "3 along one axis", "3 along one axis", "3 along one axis"},
-    {1, 1000000, 1, 1, kFloat, 0, kClamp, "3 along one axis", "3 along one axis", "3 along one axis"},
+    {1024, 2048, 3, 1, kFloat, 4, kClamp, "sample 2 x 6 x 1, one axis, one axis, interpolate 2 x 8", "sample 3 x 4 x 1, one axis, one axis, interpolate 2 x 8", "sample 5 x 4 x 1, one axis, one axis, interpolate 3 x 7"},
+    {1024, 2048, 3, 1, kFloat, 5.25, kClamp, "sample 2 x 6 x 1, one axis, one axis, interpolate 2 x 8", "sample 3 x 4 x 1, one axis, one axis, interpolate 2 x 8", "sample 11 x 4 x 1, one axis, one axis, interpolate 2 x 7"},
+    {1024, 2048, 3, 1, kFloat, 16, kClamp, "sample 1 x 3 x 1, one axis, one axis, interpolate 1 x 8", "sample 1 x 5 x 1, one axis, one axis, interpolate 1 x 8", "sample 5 x 2 x 1, one axis, one axis, interpolate 1 x 8"},
+    {1024, 2048, 3, 1, kFloat, 32, kClamp, "sample 1 x 3 x 1, sample 1 x 4 x 1, one axis, one axis, interpolate 1 x 4, interpolate 1 x 8", "sample 1 x 5 x 1, sample 1 x 4 x 1, one axis, one axis, interpolate 1 x 5, interpolate 1 x 8", "sample 5 x 2 x 1, sample 2 x 6 x 1, one axis, one axis, interpolate 1 x 5, interpolate 1 x 8"},
+    {1024, 2048, 3, 1, kFloat, 100, kClamp, "sample 1 x 3 x 1, sample 1 x 2 x 1, sample 1 x 4 x 1, one axis, one axis, interpolate 1 x 2, interpolate 2 x 2, interpolate 1 x 8", "sample 1 x 5 x 1, sample 1 x 2 x 1, sample 1 x 4 x 1, one axis, one axis, interpolate 1 x 2, interpolate 2 x 2, interpolate 1 x 8", "sample 5 x 2 x 1, sample 1 x 5 x 1, sample 1 x 4 x 1, one axis, one axis, interpolate 1 x 5, interpolate 1 x 6, interpolate 1 x 8"},
+    {1024, 2048, 3, 1, kFloat, 1000, kClamp, "sample 1 x 3 x 1, sample 1 x 2 x 1, sample 1 x 2 x 1, sample 1 x 2 x 1, one axis, one axis, interpolate 1 x 2, interpolate 1 x 2, interpolate 1 x 3, interpolate 1 x 8", "sample 1 x 3 x 1, sample 1 x 2 x 1, sample 1 x 2 x 1, sample 1 x 2 x 1, one axis, one axis, interpolate 1 x 2, interpolate 1 x 2, interpolate 1 x 3, interpolate 1 x 8", "sample 11 x 3 x 1, sample 1 x 3 x 1, sample 1 x 2 x 1, sample 1 x 2 x 1, one axis, one axis, interpolate 1 x 2, interpolate 1 x 2, interpolate 3 x 3, interpolate 2 x 4"},
+    {2048, 4096, 1, 1, kFloat, 32, kClamp, "sample 2 x 6 x 1, sample 1 x 8 x 1, one axis, one axis, interpolate 1 x 5, interpolate 4 x 8", "sample 2 x 6 x 1, sample 1 x 8 x 1, one axis, one axis, interpolate 4 x 4, interpolate 4 x 8", "sample 5 x 4 x 2, sample 2 x 8 x 1, one axis, one axis, interpolate 2 x 5, interpolate 4 x 8"},
+    {4096, 8192, 3, 1, kFloat, 1000, kClamp, "sample 13 x 2 x 1, sample 1 x 3 x 1, sample 1 x 2 x 1, sample 1 x 2 x 1, one axis, one axis, interpolate 1 x 2, interpolate 2 x 2, interpolate 3 x 3, interpolate 1 x 8", "sample 9 x 2 x 1, sample 1 x 3 x 1, sample 1 x 2 x 1, sample 1 x 2 x 1, one axis, one axis, interpolate 1 x 2, interpolate 2 x 2, interpolate 3 x 3, interpolate 1 x 8", "sample 29 x 3 x 1, sample 11 x 3 x 1, sample 1 x 5 x 1, sample 1 x 2 x 1, one axis, one axis, interpolate 1 x 2, interpolate 1 x 6, interpolate 2 x 5, interpolate 2 x 4"},
+    {1080, 1920, 3, 1, kFloat, 0, kClamp, "sample 4 x 2 x 2, one axis, interpolate 1 x 7", "sample 6 x 2 x 2, one axis, interpolate 2 x 5", "sample 7 x 3 x 1, one axis, interpolate 2 x 5"},
+    {2048, 4096, 1, 1, kFloat, 0, kRepeat, "sample 5 x 12 x 1, one axis, interpolate 2 x 8", "sample 5 x 12 x 1, one axis, interpolate 4 x 8", "sample 7 x 13 x 1, one axis, interpolate 4 x 8"},
+    {1080, 1919, 3, 1, kFloat, 0, kClamp, "sample 4 x 2 x 2, one axis, interpolate 1 x 7", "sample 6 x 2 x 2, one axis, interpolate 2 x 5", "sample 7 x 3 x 1, one axis, interpolate 2 x 5"},
+    {1080, 1919, 3, 1, kHalf, 0, kClamp, "sample 4 x 2 x 2, one axis, interpolate 1 x 7", "sample 6 x 2 x 2, one axis, interpolate 2 x 5", "sample 7 x 3 x 1, one axis, interpolate 2 x 5"},
+    {1080, 1919, 3, 1, kFloat, 8, kClamp, "sample 2 x 4 x 1, one axis, one axis, interpolate 1 x 7", "sample 2 x 2 x 2, one axis, one axis, interpolate 2 x 5", "sample 6 x 3 x 1, one axis, one axis, interpolate 2 x 5"},
+    {1, 1000000, 1, 1, kFloat, 0, kClamp, "sample 8 x 8 x 1, one axis, interpolate 8 x 2", "sample 11 x 8 x 1, one axis, interpolate 21 x 2", "sample 29 x 12 x 1, one axis, interpolate 8 x 2"},
     {2048, 4096, 1, 1, kFloat, 300, kRepeat, "10 large steps", "10 large steps", "10 large steps"},
     {1024, 2048, 3, 1, kFloat, 1000, kRepeat, "12 large steps", "12 large steps", "12 large steps"},
     {1080, 1920, 4, 1, kDouble, 3.9, kClamp, "ring 16 x 1088", "ring 8 x 360", "2 large steps"},
@@ -210,8 +216,14 @@ struct ExpectFits {
   void operator()(const RingPlan& plan) const {
     EXPECT_LE(plan.tile.shared_bytes, device.block_shared_bytes);
   }
-  void operator()(const OneAxisPlan& plan) const {
-    EXPECT_LE(plan.otherwise.shared_bytes, device.block_shared_bytes);
+  void operator()(const OneAxisPlan& /*plan*/) const {}
+  void operator()(const SamplingPlan& plan) const {
+    EXPECT_LE(plan.tile.shared_bytes, device.block_shared_bytes);
+    EXPECT_LE(plan.tile.threads, recursive_filter::kBothAxesThreads);
+  }
+  void operator()(const InterpolationPlan& plan) const {
+    EXPECT_LE(plan.tile.shared_bytes, device.block_shared_bytes);
+    EXPECT_LE(plan.tile.threads, recursive_filter::kBothAxesThreads);
   }
   void operator()(const LargeStepPlan& /*plan*/) const {}
 };

@@ -31,7 +31,7 @@ struct BlockLayout {
     const auto width = static_cast<std::size_t>(dimensions);
     std::size_t next = points * width * element_bytes;
     const auto take = [&next](std::size_t size) {
-      next = (next + 7) / 8 * 8;
+      next = divide_up(next, std::size_t{8}) * 8;
       const std::size_t offset = next;
       next += size;
       return offset;

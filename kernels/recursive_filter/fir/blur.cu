@@ -156,8 +156,10 @@ struct StageRun {
                                                     : run_direct<float>(executor, stage, plan.tile, layers);
   }
   void operator()(const RingPlan& plan) const { run_stage<Real>(executor, stage, plan.tile, layers); }
-  void operator()(const OneAxisPlan& plan) const {
-    if (!run_axis_stage(executor, stage, layers)) run_stage<Real>(executor, stage, plan.otherwise, layers);
+  void operator()(const OneAxisPlan& /*plan*/) const { run_axis_stage(executor, stage, layers); }
+  void operator()(const SamplingPlan& plan) const { run_sampling(executor, stage, plan.tile, layers); }
+  void operator()(const InterpolationPlan& plan) const {
+    run_interpolation(executor, stage, plan.tile, layers);
   }
   void operator()(const LargeStepPlan& /*plan*/) const { run_large_step<Real>(executor, stage, layers); }
 };

@@ -64,7 +64,7 @@ FirPass interpolating_pass(const FirLevel& level) {
   const std::int64_t reach = level.reach();
   pass.phases = level.step;
   pass.first = -(reach / level.step);
-  pass.taps = (reach + level.step - 1) / level.step - pass.first + 1;
+  pass.taps = divide_up(reach, level.step) - pass.first + 1;
   pass.sigma = level.sigma / static_cast<double>(level.step);
   pass.centre = static_cast<double>(pass.first);
   for (std::int64_t phase = 0; phase < level.step; ++phase) {
@@ -217,9 +217,9 @@ std::vector<FirStage> axis_by_axis(const std::vector<FirStage>& stages) {
 
 namespace {
 
-/// Whether a stage samples every second pixel by a Gaussian, whose many taps a kernel for both axes adds up
-/// in the time in which a large image's floats between two kernels, half an image, are written and read.
-bool goes_together(const FirStage& stage, const FirExtents& image) {
+/// Whether a stage samples every second pixel by a Gaussian, whose many taps a ring of rows adds up in less
+/// time where there is much of the image.
+bool goes_in_rings(const FirStage& stage, const FirExtents& image) {
   constexpr std::int64_t kLargeImage = std::int64_t{1} << 24;  // pixels
   const auto samples = [](const std::optional<FirPass>& pass) {
     return pass.has_value() && pass->advance == 2 && pass->sigma > 0;
@@ -229,12 +229,25 @@ bool goes_together(const FirStage& stage, const FirExtents& image) {
 
 }  // namespace
 
-std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image) {
+std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image, bool of_doubles) {
   const std::vector<FirStage> stages = plan_fir_stages(blur, image);
   if (has_large_steps(stages, image)) return axis_by_axis(stages);
-  if (stages.size() == 1 || goes_together(stages.front(), image)) return stages;
-  return single_axes(stages,
-                     [](const FirStage& stage) { return stage.y.has_value() && stage.y->advance > 1; });
+  if (stages.size() == 1 || goes_in_rings(stages.front(), image)) return stages;
+  const auto samples = [](const FirStage& stage) { return stage.y.has_value() && stage.y->advance > 1; };
+  const std::vector<FirStage> single = single_axes(stages, samples);
+  if (of_doubles) return single;
+  // Only the filter between goes an axis at a time.
+  std::vector<FirStage> device;
+  const std::size_t between = stages.size() / 2;
+  for (std::size_t i = 0; i < stages.size(); ++i) {
+    if (i != between) {
+      device.push_back(stages[i]);
+      continue;
+    }
+    const std::vector<FirStage> parts = single_axes({stages[i]}, samples);
+    device.insert(device.end(), parts.begin(), parts.end());
+  }
+  return device;
 }
 
 FirScratch fir_scratch(const std::vector<FirStage>& stages, const FirExtents& image, std::int64_t channels,

@@ -79,9 +79,10 @@ bool has_large_steps(const std::vector<FirStage>& stages, const FirExtents& imag
 /// The same, an axis at a time: the rate falls early and rises late.
 std::vector<FirStage> axis_by_axis(const std::vector<FirStage>& stages);
 
-/// As they are run on a GPU: an axis at a time if there are several, first and last along y, where four
-/// numbers of a row are filtered at once.
-std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image);
+/// As they are run on a GPU. If there are several, the filter at the lowest rate goes an axis at a time, and
+/// doubles do in all, first and last along y. Some of large images are as they were: all of these are
+/// RingPlans, or direct.
+std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image, bool of_doubles);
 
 /// Numbers that two arrays between the stages hold, which take turns.
 struct FirScratch {

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "kernels/core/cuda_executor.h"
+#include "kernels/recursive_filter/fir/both_axes.h"
 #include "kernels/recursive_filter/fir/gaussian.h"
 #include "kernels/recursive_filter/gpu/elements.cuh"
 
@@ -25,8 +26,20 @@ struct Layers {
   std::int64_t images, channels;
 };
 
-/// Runs a stage along one axis, of floats along x, and of halves along y where it reads or writes images;
-/// false where it is another, or rows that it writes do not begin at whole vectors.
-bool run_axis_stage(CudaExecutor& executor, const FirStage& stage, const Layers& layers);
+/// Bytes of a row; fewer than 2^32 where a stage is not a RingPlan (fir/plan.h).
+template <class Elements>
+unsigned row_bytes_of(const Layer<Elements>& layer) {
+  const std::int64_t element = layer.elements.kind == ElementKind::kHalf ? 2 : 4;
+  return static_cast<unsigned>(layer.row * element);
+}
+
+/// A stage along one axis whose rate stays, of floats or of halves.
+void run_axis_stage(CudaExecutor& executor, const FirStage& stage, const Layers& layers);
+/// One that samples, of floats or halves, and gives floats whose rows are padded.
+void run_sampling(CudaExecutor& executor, const FirStage& stage, const SamplingTile& tile,
+                  const Layers& layers);
+/// One that interpolates floats, and gives floats or halves.
+void run_interpolation(CudaExecutor& executor, const FirStage& stage, const InterpolationTile& tile,
+                       const Layers& layers);
 
 }  // namespace cumulus::recursive_filter

@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "kernels/recursive_filter/fir/both_axes.h"
 #include "kernels/recursive_filter/fir/direct.h"
 #include "kernels/recursive_filter/fir/gaussian.h"
 #include "kernels/recursive_filter/fir/stage.h"
@@ -23,16 +24,22 @@ struct RingPlan {
   FirTile tile;
 };
 
-/// fir/axes.cu: along one axis, in single precision. Where rows do not begin at whole vectors, which the
-/// launch sees, as RingPlan.
-struct OneAxisPlan {
-  FirTile otherwise;
+/// fir/axes.cu: along one axis, of a kept rate, in single precision.
+struct OneAxisPlan {};
+
+/// fir/both_axes.cu: for stages that sample, and for those that interpolate, in single precision.
+struct SamplingPlan {
+  SamplingTile tile;
+};
+struct InterpolationPlan {
+  InterpolationTile tile;
 };
 
 /// fir/large_steps.cuh: a pass of any step, along one axis, without shared memory for what it reaches.
 struct LargeStepPlan {};
 
-using FirStagePlan = std::variant<DirectPlan, RingPlan, OneAxisPlan, LargeStepPlan>;
+using FirStagePlan =
+    std::variant<DirectPlan, RingPlan, OneAxisPlan, SamplingPlan, InterpolationPlan, LargeStepPlan>;
 
 struct FirPlan {
   std::vector<FirStage> stages;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "kernels/core/div.h"
 #include "kernels/primitives/launch.cuh"
 #include "kernels/recursive_filter/fir/boundary.h"
 #include "kernels/recursive_filter/fir/divisor.cuh"
@@ -113,7 +114,7 @@ class FirBlock {
   __device__ void run(const SourceElements& from, const TargetElements& to) {
     const std::int64_t groups_left = stage_.y.form.groups - group_y_;
     const int steps = static_cast<int>(
-        min(std::int64_t{tile_.steps}, (groups_left + tile_.step_groups - 1) / tile_.step_groups));
+        min(std::int64_t{tile_.steps}, divide_up(groups_left, std::int64_t{tile_.step_groups})));
     const int rows_in = rows_of(steps);
     const int batch_numbers = tile_.rows * tile_.pitch;
     int step = 0;

@@ -59,7 +59,7 @@ __device__ void expand_short_granule(const DecodeArguments& a, std::int64_t gran
   T* to = elements + (begin - static_cast<std::uint64_t>(skew)) + lane;
   int element = lane - skew;
 #pragma unroll 4
-  for (int w = 0; w < (count + skew + 31) / 32; ++w) {
+  for (int w = 0; w < divide_up(count + skew, 32); ++w) {
     const RankedFlags word = stage.words[w];
     const int run = word.rank + __popc(word.flags & through_lane);
     if (static_cast<unsigned int>(element) < static_cast<unsigned int>(count)) *to = stage.symbols[run];

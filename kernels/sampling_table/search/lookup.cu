@@ -31,7 +31,7 @@ struct ThreadElement {
 
 __device__ std::uint64_t find_guide_entry(const Target& target, std::uint32_t g) {
   if (!has_mass(target)) return 0;
-  const std::uint64_t smallest = ((std::uint64_t{g} << 32) + target.guide_size - 1) / target.guide_size;
+  const std::uint64_t smallest = divide_up(std::uint64_t{g} << 32, target.guide_size);
   const std::uint32_t cell =
       sampling::detail::find_cell(target.lower, 0, target.count - 1, static_cast<std::uint32_t>(smallest));
   return guide_entry(target.method, forest_of(target), cell, g, target.count);
