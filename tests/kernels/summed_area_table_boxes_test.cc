@@ -267,22 +267,29 @@ void expect_boxes_of_a_map(Backend& backend, const char* down, const char* acros
   const std::vector<std::int64_t> rounded = {0, 1, 2, 3, 0, 0, 9, 12, 12};
   const auto boundary_of = [](const std::string& name) {
     if (name == "mirror") return Boundary::kMirror;
+    if (name == "clamp") return Boundary::kClamp;
     return name == "exact" ? Boundary::kExact : Boundary::kRepeat;
   };
-  const auto image = make_image<float>({14, 17}, channels, 0, ImagePattern::kRandom);
+  constexpr std::int64_t kWidth = 31;
+  const auto image = make_image<float>({29, kWidth}, channels, 0, ImagePattern::kRandom);
   std::vector<float> radii;
-  for (std::size_t i = 0; i < 14 * 17; ++i) radii.push_back(wanted[i * 5 % wanted.size()]);
-  const auto filtered = filter(backend, image, {12, 4, boundary_of(down), boundary_of(across)}, true, radii);
+  for (std::size_t i = 0; i < 29 * kWidth; ++i) radii.push_back(wanted[i * 5 % wanted.size()]);
+  const BoxShape box{12, 4, boundary_of(down), boundary_of(across)};
   const auto box_at = [&](std::int64_t y, std::int64_t x) {
-    const std::int64_t radius = rounded[static_cast<std::size_t>(y * 17 + x) * 5 % wanted.size()];
+    const std::int64_t radius = rounded[static_cast<std::size_t>(y * kWidth + x) * 5 % wanted.size()];
     return NaiveBox{radius, std::min<std::int64_t>(radius, 4), down, across};
   };
-  EXPECT_EQ(verify_box_filter(image, box_at, filtered.means.data(), filtered.deviations.data()), "");
+  const auto both = filter(backend, image, box, true, radii);
+  EXPECT_EQ(verify_box_filter(image, box_at, both.means.data(), both.deviations.data()), "");
+  // Means alone: on a GPU a kernel of their own for boxes inside the image.
+  const auto alone = filter(backend, image, box, false, radii);
+  EXPECT_EQ(verify_box_filter(image, box_at, alone.means.data(), nullptr), "");
 }
 
 TYPED_TEST(BoxFilters, TakesTheRadiusOfEachPixelFromAMap) {
   expect_boxes_of_a_map(this->backend(), "exact", "exact", 1);
   expect_boxes_of_a_map(this->backend(), "repeat", "repeat", 3);
+  for (const int channels : {1, 2, 3, 4}) expect_boxes_of_a_map(this->backend(), "clamp", "clamp", channels);
 }
 
 TYPED_TEST(BoxFilters, WithAMapGoOnInAMirror) {

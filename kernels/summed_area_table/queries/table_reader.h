@@ -181,36 +181,46 @@ CUMULUS_HOST_DEVICE inline Periods periods_of(std::int64_t last, std::int64_t pe
   return rest < 0 ? Periods{whole - 1, rest + period} : Periods{whole, rest};
 }
 
-/// Adds `sign` times the sum over positions 0..last of an axis of `extent` pixels that goes on beyond its
-/// ends as `boundary`, which is not kMirror, says; last < -1: less the sum over last + 1..-1.
-CUMULUS_HOST_DEVICE inline void add_prefix(AxisTerms& terms, std::int64_t last, std::int64_t extent,
-                                           Boundary boundary, std::int64_t sign) {
+/// The sum over positions 0..last of an axis, as a combination of two of the table's rows, or columns. Each
+/// term has a place of its own, and weight 0 where it counts for nothing, so that a GPU has them in
+/// registers.
+struct PrefixTerms {
+  static constexpr int kCount = 2;
+
+  std::int64_t index[kCount] = {};
+  std::int64_t weight[kCount] = {};
+
+  CUMULUS_HOST_DEVICE void set(int term, std::int64_t at, std::int64_t times) {
+    index[term] = at < 0 ? 0 : at;
+    weight[term] = at < 0 ? 0 : times;
+  }
+};
+
+/// Of an axis of `extent` pixels that goes on beyond its ends as `boundary`, which is not kMirror, says; last
+/// < -1: less the sum over last + 1..-1.
+CUMULUS_HOST_DEVICE inline PrefixTerms prefix_terms(std::int64_t last, std::int64_t extent,
+                                                    Boundary boundary) {
   const std::int64_t end = extent - 1;
   const bool reflects = boundary == Boundary::kReflect;
+  PrefixTerms terms;
   if (boundary == Boundary::kExact || boundary == Boundary::kZero) {
-    terms.add(last < end ? last : end, sign);
-    return;
+    terms.set(0, last < end ? last : end, 1);
+  } else if (boundary == Boundary::kClamp) {
+    const std::int64_t beyond = last > end ? last - end : 0;
+    terms.set(0, last < 0 ? 0 : last - beyond, last < 0 ? last + 1 : beyond + 1);
+    terms.set(1, end - 1, -beyond);
+  } else {
+    const Periods periods = periods_of(last, reflects ? 2 * extent : extent);
+    const std::int64_t whole = reflects ? 2 * periods.whole : periods.whole;
+    const bool is_back = periods.rest > extent;
+    terms.set(0, end, is_back ? whole + 2 : whole);
+    terms.set(1, is_back ? 2 * extent - periods.rest - 1 : periods.rest - 1, is_back ? -1 : 1);
   }
-  if (boundary == Boundary::kClamp) {
-    if (last < 0) {
-      terms.add(0, sign * (last + 1));
-    } else if (last <= end) {
-      terms.add(last, sign);
-    } else {
-      terms.add(end, sign * (last - end + 1));
-      terms.add(end - 1, -sign * (last - end));
-    }
-    return;
-  }
-  const Periods periods = periods_of(last, reflects ? 2 * extent : extent);
-  const std::int64_t whole = reflects ? 2 * periods.whole : periods.whole;
-  if (periods.rest <= extent) {
-    terms.add(end, sign * whole);
-    terms.add(periods.rest - 1, sign);
-  } else {  // on the way back
-    terms.add(end, sign * (whole + 2));
-    terms.add(2 * extent - periods.rest - 1, -sign);
-  }
+  return terms;
+}
+
+CUMULUS_HOST_DEVICE inline void add_terms(AxisTerms& terms, const PrefixTerms& prefix, std::int64_t sign) {
+  for (int k = 0; k < PrefixTerms::kCount; ++k) terms.add(prefix.index[k], sign * prefix.weight[k]);
 }
 
 /// The chunk of 2 * radius + 1 positions around `center`, in parts of few terms: a mirror's has up to five,
@@ -233,9 +243,15 @@ struct AxisWindow {
     if (boundary == Boundary::kMirror) {
       add_mirrored(terms, number);
     } else {
-      add_prefix(terms, center + radius, extent, boundary, 1);
-      add_prefix(terms, center - radius - 1, extent, boundary, -1);
+      add_terms(terms, upper(), 1);
+      add_terms(terms, lower(), -1);
     }
+  }
+
+  /// The chunk's sum is that of the prefix `upper` less that of `lower`; not of kMirror.
+  CUMULUS_HOST_DEVICE PrefixTerms upper() const { return prefix_terms(center + radius, extent, boundary); }
+  CUMULUS_HOST_DEVICE PrefixTerms lower() const {
+    return prefix_terms(center - radius - 1, extent, boundary);
   }
 
   /// That the chunk counts for.
