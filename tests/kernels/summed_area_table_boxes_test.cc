@@ -267,13 +267,12 @@ void expect_boxes_of_a_map(Backend& backend, const char* down, const char* acros
   const std::vector<std::int64_t> rounded = {0, 1, 2, 3, 0, 0, 9, 12, 12};
   const auto boundary_of = [](const std::string& name) {
     if (name == "mirror") return Boundary::kMirror;
-    if (name == "clamp") return Boundary::kClamp;
-    return name == "exact" ? Boundary::kExact : Boundary::kRepeat;
+    return name == "exact" ? Boundary::kExact : name == "clamp" ? Boundary::kClamp : Boundary::kRepeat;
   };
   constexpr std::int64_t kWidth = 31;
   const auto image = make_image<float>({29, kWidth}, channels, 0, ImagePattern::kRandom);
-  std::vector<float> radii;
-  for (std::size_t i = 0; i < 29 * kWidth; ++i) radii.push_back(wanted[i * 5 % wanted.size()]);
+  std::vector<float> radii(29 * kWidth);
+  for (std::size_t i = 0; i < radii.size(); ++i) radii[i] = wanted[i * 5 % wanted.size()];
   const BoxShape box{12, 4, boundary_of(down), boundary_of(across)};
   const auto box_at = [&](std::int64_t y, std::int64_t x) {
     const std::int64_t radius = rounded[static_cast<std::size_t>(y * kWidth + x) * 5 % wanted.size()];
