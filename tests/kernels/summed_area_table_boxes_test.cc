@@ -31,11 +31,12 @@ struct Boundaries {
   Boundary kernel;
   const char* name;
 };
-constexpr std::array<Boundaries, 5> kBoundaries = {{{Boundary::kExact, "exact"},
-                                                    {Boundary::kZero, "zero"},
-                                                    {Boundary::kClamp, "clamp"},
-                                                    {Boundary::kRepeat, "repeat"},
-                                                    {Boundary::kReflect, "reflect"}}};
+constexpr Boundaries kExact{Boundary::kExact, "exact"};
+constexpr Boundaries kClamp{Boundary::kClamp, "clamp"};
+constexpr Boundaries kRepeat{Boundary::kRepeat, "repeat"};
+constexpr Boundaries kMirror{Boundary::kMirror, "mirror"};
+constexpr std::array<Boundaries, 5> kBoundaries = {
+    {kExact, {Boundary::kZero, "zero"}, kClamp, kRepeat, {Boundary::kReflect, "reflect"}}};
 
 struct Filtered {
   std::vector<float> means;
@@ -258,25 +259,18 @@ TYPED_TEST(BoxFilters, ALatLongMapGoesOnAtItsLeftEdge) {
   }
 }
 
-/// With boundaries of these names.
 template <class Backend>
-void expect_boxes_of_a_map(Backend& backend, const char* down, const char* across, int channels) {
-  const float nan = std::numeric_limits<float>::quiet_NaN();
-  const std::vector<float> wanted = {
-      0, 1, 2.4f, 2.5f, -3, nan, 9, 1e30f, std::numeric_limits<float>::infinity()};
+void expect_boxes_of_a_map(Backend& backend, const Boundaries& down, const Boundaries& across, int channels) {
+  const std::vector<float> wanted = {0, 1, 2.4f, 2.5f, -3, NAN, 9, 1e30f, INFINITY};
   const std::vector<std::int64_t> rounded = {0, 1, 2, 3, 0, 0, 9, 12, 12};
-  const auto boundary_of = [](const std::string& name) {
-    if (name == "mirror") return Boundary::kMirror;
-    return name == "exact" ? Boundary::kExact : name == "clamp" ? Boundary::kClamp : Boundary::kRepeat;
-  };
   constexpr std::int64_t kWidth = 31;
   const auto image = make_image<float>({29, kWidth}, channels, 0, ImagePattern::kRandom);
   std::vector<float> radii(29 * kWidth);
   for (std::size_t i = 0; i < radii.size(); ++i) radii[i] = wanted[i * 5 % wanted.size()];
-  const BoxShape box{12, 4, boundary_of(down), boundary_of(across)};
+  const BoxShape box{12, 4, down.kernel, across.kernel};
   const auto box_at = [&](std::int64_t y, std::int64_t x) {
     const std::int64_t radius = rounded[static_cast<std::size_t>(y * kWidth + x) * 5 % wanted.size()];
-    return NaiveBox{radius, std::min<std::int64_t>(radius, 4), down, across};
+    return NaiveBox{radius, std::min<std::int64_t>(radius, 4), down.name, across.name};
   };
   const auto both = filter(backend, image, box, true, radii);
   EXPECT_EQ(verify_box_filter(image, box_at, both.means.data(), both.deviations.data()), "");
@@ -286,19 +280,19 @@ void expect_boxes_of_a_map(Backend& backend, const char* down, const char* acros
 }
 
 TYPED_TEST(BoxFilters, TakesTheRadiusOfEachPixelFromAMap) {
-  expect_boxes_of_a_map(this->backend(), "exact", "exact", 1);
-  expect_boxes_of_a_map(this->backend(), "repeat", "repeat", 3);
-  for (const int channels : {1, 2, 3, 4}) expect_boxes_of_a_map(this->backend(), "clamp", "clamp", channels);
+  expect_boxes_of_a_map(this->backend(), kExact, kExact, 1);
+  expect_boxes_of_a_map(this->backend(), kRepeat, kRepeat, 3);
+  for (const int channels : {1, 2, 3, 4}) expect_boxes_of_a_map(this->backend(), kClamp, kClamp, channels);
 }
 
 TYPED_TEST(BoxFilters, WithAMapGoOnInAMirror) {
-  expect_boxes_of_a_map(this->backend(), "mirror", "mirror", 1);
-  expect_boxes_of_a_map(this->backend(), "mirror", "exact", 3);
+  expect_boxes_of_a_map(this->backend(), kMirror, kMirror, 1);
+  expect_boxes_of_a_map(this->backend(), kMirror, kExact, 3);
 }
 
 TYPED_TEST(BoxFilters, WithAMapTakeTheBoundaryOfEachAxis) {
-  expect_boxes_of_a_map(this->backend(), "exact", "repeat", 1);
-  expect_boxes_of_a_map(this->backend(), "repeat", "exact", 1);
+  expect_boxes_of_a_map(this->backend(), kExact, kRepeat, 1);
+  expect_boxes_of_a_map(this->backend(), kRepeat, kExact, 1);
 }
 
 /// Of images that take a table: to every box that ends in the row and column of a NaN or Inf, or beyond.
