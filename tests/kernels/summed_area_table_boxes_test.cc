@@ -147,8 +147,6 @@ void expect_boundaries(Backend& backend, ImageShape shape, int channels) {
   }
 }
 
-constexpr Boundaries kMirror = {Boundary::kMirror, "mirror"};
-
 /// A mirror along one axis or both.
 template <class Input, class Backend>
 void expect_mirrors(Backend& backend, ImageShape shape, int channels) {
