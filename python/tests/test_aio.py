@@ -37,7 +37,7 @@ def test_the_same_results(client):
 def test_every_operation_is_there():
     plain = {name for name in dir(cumulus.Client) if not name.startswith("_")}
     there = {name for name in dir(cumulus.aio.Client) if not name.startswith("_")}
-    of_the_library = {"begin", "call", "given", "note_timings", "progress_of", "recovering", "whole", "write"}
+    of_the_library = {"begin", "call", "given", "note_timings", "progress_of", "recovering", "run_on", "whole", "write"}
     assert plain - there == {"address", "session", "timings"} | of_the_library
 
 
