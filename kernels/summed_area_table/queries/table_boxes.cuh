@@ -3,10 +3,13 @@
 #include <cuda_runtime.h>
 
 #include <algorithm>
+#include <cfloat>
+#include <cmath>
 #include <cstdint>
 
 #include "kernels/core/div.h"
 #include "kernels/primitives/launch.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 #include "kernels/summed_area_table/queries.h"
 #include "kernels/summed_area_table/queries/sliding.h"
 #include "kernels/summed_area_table/queries/table_reader.h"
@@ -24,7 +27,7 @@ template <int kChannels>
 inline constexpr int kInnerBoxPixels = kChannels == 1 ? 4 : 2;
 inline constexpr int kOtherRows = 8;  // of a thread, of pixels that are mostly another kernel's
 /// Of an image that has inner boxes, in rows or elements of a row.
-inline constexpr std::int64_t kMaxTableBoxExtent = std::int64_t{1} << 29;
+inline constexpr std::int64_t kMaxTableBoxExtent = std::int64_t{1} << 22;
 inline constexpr std::int64_t kMaxTableBoxRows = 65535;  // blocks along a grid's second axis
 
 template <class Sum>
@@ -89,8 +92,8 @@ __device__ double sum_of_any_box(const TableReader<Sum>& table, const AxisWindow
 }
 
 template <class Sum>
-__device__ void filter_pixel(const TableBoxArguments<Sum>& a, const BoxRadii& radii, std::int64_t y,
-                             std::int64_t x) {
+__device__ void filter_pixel(const TableBoxArguments<Sum>& a, std::int64_t y, std::int64_t x) {
+  const BoxRadii radii = radii_of(a, wanted_at(a, y, x));
   const AxisWindow rows{y, radii.y, a.shape.height, a.box.boundary_y};
   const AxisWindow columns{x, radii.x, a.shape.width, a.box.boundary_x};
   const auto pixels = static_cast<double>(rows.pixels() * columns.pixels());
@@ -203,8 +206,28 @@ __global__ void __launch_bounds__(kTableBoxThreads, kInnerBoxBlocks)
   }
 }
 
-/// Owns: a thread kOtherRows pixels of a column, a grid's rows apart, then those further down; not those that
-///   filter_inner_boxes has, where that has been launched.
+/// Inner boxes around one coordinate of an axis have radii that the map gives below this; infinity where all
+/// do, as none is larger than `most`. As floats, whole numbers and a half of up to kMaxTableBoxExtent are
+/// exact.
+__device__ inline float inner_radii_end(int at, int extent, std::int64_t most) {
+  const int last = min(at - 1, extent - 1 - at);
+  if (last < 0) return 0;
+  return most <= last ? INFINITY : static_cast<float>(last) + 0.5f;
+}
+
+/// Appends to a list in shared memory the entries of a warp's lanes that want it.
+__device__ inline void append(bool wanted, int entry, std::uint16_t* list, int* length) {
+  const unsigned int wanting = __ballot_sync(kFullWarp, wanted);
+  if (wanting == 0) return;
+  const int lane = lane_index();
+  int first = lane == 0 ? atomicAdd(length, __popc(wanting)) : 0;
+  first = __shfl_sync(kFullWarp, first, 0);
+  if (wanted) list[first + __popc(wanting & ((1u << lane) - 1))] = static_cast<std::uint16_t>(entry);
+}
+
+/// Owns: a block kOtherRows pixels of each of its columns, a grid's rows apart, then those further down; not
+///   those that filter_inner_boxes has, where that has been launched. Its threads share the pixels that are
+///   left: few, and next to each other.
 /// Reads: the radii, and of the table up to 16 elements for each channel of a pixel near the edges (25 with
 ///   kMirror).
 /// Writes: means, and deviations where wanted.
@@ -213,34 +236,39 @@ __global__ void __launch_bounds__(kTableBoxThreads, kInnerBoxBlocks)
 template <class Sum>
 __global__ void __launch_bounds__(kTableBoxThreads, kOtherBoxBlocks)
     filter_other_boxes(const TableBoxArguments<Sum> a, bool has_inner) {
-  const std::int64_t x = std::int64_t{blockIdx.x} * kTableBoxThreads + threadIdx.x;
-  if (x >= a.shape.width) return;
+  __shared__ std::uint16_t others[kOtherRows * kTableBoxThreads];
+  __shared__ int count;
+  const std::int64_t left = std::int64_t{blockIdx.x} * kTableBoxThreads;
+  const std::int64_t x = left + threadIdx.x;
   const std::int64_t step = gridDim.y;
-  const auto most = static_cast<int>(min(max(a.box.radius_y, a.box.radius_x), kMaxTableBoxExtent));
-  const std::int64_t room_x = min(x - 1, a.shape.width - 1 - x);
+  const bool in_row = x < a.shape.width;
+  const float end_x =
+      has_inner ? inner_radii_end(static_cast<int>(x), static_cast<int>(a.shape.width), a.box.radius_x) : 0;
   for (std::int64_t first = blockIdx.y; first < a.shape.height; first += kOtherRows * step) {
-    // Most pixels are inner ones, and little work shows it: all radii at once, rounded up.
-    int radii[kOtherRows];
-#pragma unroll
-    for (int i = 0; i < kOtherRows; ++i) {
-      radii[i] = most;
-      if (a.radii != nullptr && first + i * step < a.shape.height)
-        radii[i] = max(__float2int_ru(wanted_at(a, first + i * step, x)), 0);  // of NaN 0, too
-    }
-    unsigned int others = 0;
+    if (threadIdx.x == 0) count = 0;
+    float wanted[kOtherRows];
 #pragma unroll
     for (int i = 0; i < kOtherRows; ++i) {
       const std::int64_t y = first + i * step;
-      if (y >= a.shape.height) continue;
-      const bool is_inner = has_inner && radii[i] <= min(room_x, min(y - 1, a.shape.height - 1 - y));
-      if (!is_inner) others |= 1u << i;
+      wanted[i] = in_row && y < a.shape.height ? wanted_at(a, y, x) : 0;
     }
-    for (; others != 0; others &= others - 1) {
-      const std::int64_t y = first + (__ffs(static_cast<int>(others)) - 1) * step;
-      const float wanted = wanted_at(a, y, x);
-      if (has_inner && InnerBox(a, static_cast<int>(y), static_cast<int>(x), wanted).exists) continue;
-      filter_pixel(a, radii_of(a, wanted), y, x);
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < kOtherRows; ++i) {
+      const std::int64_t y = first + i * step;
+      const float end_y =
+          has_inner ? inner_radii_end(static_cast<int>(y), static_cast<int>(a.shape.height), a.box.radius_y)
+                    : 0;
+      const float radius = a.radii == nullptr ? FLT_MAX : fminf(fmaxf(wanted[i], 0), FLT_MAX);  // of NaN 0
+      const bool is_other = in_row && y < a.shape.height && !(radius < fminf(end_x, end_y));
+      append(is_other, i * kTableBoxThreads + static_cast<int>(threadIdx.x), others, &count);
     }
+    __syncthreads();
+    for (int i = static_cast<int>(threadIdx.x); i < count; i += kTableBoxThreads) {
+      const int other = others[i];
+      filter_pixel(a, first + other / kTableBoxThreads * step, left + other % kTableBoxThreads);
+    }
+    __syncthreads();
   }
 }
 
