@@ -24,7 +24,7 @@ std::size_t fir_gaussian_blur_scratch_bytes(const FilterImages<const T, S>& imag
   const FirExtents extents{image.height, image.width};
   // Batches go image by image.
   const FirScratch scratch =
-      fir_scratch(axis_by_axis(plan_fir_stages(blur, extents)), extents, image.channels, 1);
+      fir_scratch(host_stages(blur, extents, image.channels), extents, image.channels, 1);
   ScratchSize size;
   size.add<Real>(static_cast<std::size_t>(scratch.even));
   size.add<Real>(static_cast<std::size_t>(scratch.odd));

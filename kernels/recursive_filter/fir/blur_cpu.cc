@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -13,7 +15,8 @@
 #include "kernels/recursive_filter/cpu/nearest_float16.h"
 #include "kernels/recursive_filter/fir/blur.h"
 #include "kernels/recursive_filter/fir/boundary.h"
-#include "kernels/recursive_filter/fir/weighted_sums.h"
+#include "kernels/recursive_filter/fir/column_filter.h"
+#include "kernels/recursive_filter/fir/row_filter.h"
 
 namespace cumulus {
 namespace {
@@ -29,148 +32,61 @@ constexpr std::int64_t kBand = 64;
 /// Rows of as many bytes are so far apart that a band of them begins more large pages than a slice may.
 constexpr std::int64_t kWideRowBytes = 1 << 16;
 
+/// Before pieces of columns are written.
+template <class Real>
+void touch_pages_of_wide_rows(CpuExecutor& executor, const HostImage<Real>& image) {
+  const std::int64_t row_bytes = image.width * image.channels * static_cast<std::int64_t>(sizeof(Real));
+  if (row_bytes >= kWideRowBytes) touch_pages(executor, image);
+}
+
 /// Numbers of a row that take milliseconds.
 constexpr std::int64_t kNumbersAtOnce = 1 << 18;
+/// That the second cache holds.
+constexpr std::int64_t kCachedBytes = 1 << 20;
 
 /// Rows of a piece of work, along x: one, if rows are so long that one takes milliseconds.
 std::int64_t rows_at_once(std::int64_t most, std::int64_t row_numbers) {
   return std::clamp<std::int64_t>(kNumbersAtOnce / row_numbers, 1, most);
 }
 
-/// Groups of a row's pixels, one of each phase, that are filtered at once: all, unless they are so many that
-/// they would take milliseconds. Pieces are whole vectors of any width, so that their sums are a whole row's.
-std::int64_t groups_at_once(const FirPass& pass, std::int64_t channels) {
+/// Groups of a row's pixels, one of each phase, that are filtered at once: all, unless they have more than
+/// `most` numbers. Pieces are whole vectors of any width.
+std::int64_t groups_at_once(const FirPass& pass, std::int64_t channels, std::int64_t most = kNumbersAtOnce) {
   constexpr std::int64_t kWholeVectors = 128;
   const std::int64_t numbers = channels * std::max(pass.phases, pass.advance);
-  return std::max<std::int64_t>(1, kNumbersAtOnce / numbers / kWholeVectors) * kWholeVectors;
+  return std::max<std::int64_t>(1, most / numbers / kWholeVectors) * kWholeVectors;
 }
-
-/// Filters rows, a piece at a time, which is laid out with what its boundary makes of it, every advance-th
-/// pixel side by side.
-template <class Real>
-class RowFilter {
- public:
-  RowFilter(const FirPass& pass, std::int64_t channels)
-      : pass_(pass),
-        channels_(channels),
-        all_groups_(divide_up(pass.out_length, pass.phases)),
-        groups_(std::min(all_groups_, groups_at_once(pass, channels))),
-        sums_(pass.taps) {
-    plane_ = divide_up(places(groups_), pass.advance) * channels;
-    line_.resize(static_cast<std::size_t>(plane_ * pass.advance));
-    if (pass.phases > 1) phase_.resize(static_cast<std::size_t>(groups_ * channels));
-    for (std::int64_t tap = 0; tap < pass.taps; ++tap) {
-      sums_.sources[static_cast<std::size_t>(tap)] = place(tap);
-    }
-  }
-
-  /// A piece of the row that begins at `from`, into that which begins at `to`.
-  void filter(std::int64_t piece, const Real* from, Real* to) {
-    const std::int64_t first_group = piece * groups_;
-    const std::int64_t groups = std::min(groups_, all_groups_ - first_group);
-    lay_out(pass_.first + first_group * pass_.advance, places(groups), from);
-    const std::int64_t first_pixel = first_group * pass_.phases;
-    const std::int64_t length = std::min(groups * pass_.phases, pass_.out_length - first_pixel);
-    Real* const piece_to = to + first_pixel * channels_;
-    for (std::int64_t phase = 0; phase < std::min(pass_.phases, length); ++phase) {
-      std::transform(pass_.of_phase(phase), pass_.of_phase(phase + 1), sums_.weights.begin(),
-                     [](double weight) { return static_cast<Real>(weight); });
-      if (pass_.phases == 1) return sums_.compute(groups * channels_, piece_to);
-      const std::int64_t pixels = divide_up(length - phase, pass_.phases);
-      sums_.compute(pixels * channels_, phase_.data());
-      copy_pixels(phase_.data(), 1, piece_to + phase * channels_, pass_.phases, pixels);
-    }
-  }
-
- private:
-  /// Where the place lies that is `at` after the first one.
-  Real* place(std::int64_t at) {
-    return line_.data() + at % pass_.advance * plane_ + at / pass_.advance * channels_;
-  }
-
-  /// Of the input that are within reach of so many groups.
-  std::int64_t places(std::int64_t groups) const { return (groups - 1) * pass_.advance + pass_.taps; }
-
-  /// `places` of them, from that of pixel `first` on.
-  void lay_out(std::int64_t first, std::int64_t places, const Real* from) {
-    const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, places);
-    const std::int64_t end = std::clamp(pass_.in_length - first, begin, places);
-    for (std::int64_t at = 0; at < begin; ++at) lay_out_beyond(at, first, from);
-    for (std::int64_t at = end; at < places; ++at) lay_out_beyond(at, first, from);
-    if (pass_.advance == 1) {
-      std::copy_n(from + (first + begin) * channels_, (end - begin) * channels_, place(begin));
-      return;
-    }
-    for (std::int64_t at = begin; at < std::min(begin + pass_.advance, end); ++at) {
-      copy_pixels(from + (first + at) * channels_, pass_.advance, place(at), 1,
-                  divide_up(end - at, pass_.advance));
-    }
-  }
-
-  void lay_out_beyond(std::int64_t at, std::int64_t first, const Real* from) {
-    const std::int64_t source = source_pixel(first + at, pass_.in_length, pass_.boundary);
-    if (source < 0) {
-      std::fill_n(place(at), channels_, Real{0});
-    } else {
-      std::copy_n(from + source * channels_, channels_, place(at));
-    }
-  }
-
-  /// Pixels that lie `from_step` and `to_step` pixels apart.
-  void copy_pixels(const Real* from, std::int64_t from_step, Real* to, std::int64_t to_step,
-                   std::int64_t count) const {
-    const auto copy = [&](auto channels) {
-      for (std::int64_t i = 0; i < count; ++i) {
-        for (int c = 0; c < channels; ++c) {
-          to[i * to_step * channels + c] = from[i * from_step * channels + c];
-        }
-      }
-    };
-    if (channels_ == 1) return copy(std::integral_constant<int, 1>());
-    if (channels_ == 2) return copy(std::integral_constant<int, 2>());
-    if (channels_ == 3) return copy(std::integral_constant<int, 3>());
-    copy(std::integral_constant<int, 4>());
-  }
-
-  const FirPass& pass_;
-  std::int64_t channels_;
-  std::int64_t all_groups_;
-  std::int64_t groups_;  // of a piece
-  std::int64_t plane_;
-  std::vector<Real> line_;
-  std::vector<Real> phase_;
-  WeightedSums<Real> sums_;
-};
 
 template <class Real>
 void blur_rows(CpuExecutor& executor, const FirPass& pass, const HostImage<const Real>& image,
                const HostImage<Real>& filtered) {
   const std::int64_t grain = rows_at_once(4, filtered.width * image.channels);
-  const std::int64_t pieces =
-      divide_up(divide_up(pass.out_length, pass.phases), groups_at_once(pass, image.channels));
+  const std::int64_t groups = groups_at_once(pass, image.channels);
+  const std::int64_t pieces = divide_up(divide_up(pass.out_length, pass.phases), groups);
   parallel_ranges(executor, image.height * pieces, grain, [&](std::int64_t first, std::int64_t end) {
-    RowFilter<Real> rows(pass, image.channels);
+    RowFilter<Real> rows(pass, image.channels, groups);
     for (std::int64_t i = first; i < end; ++i) {
-      rows.filter(i % pieces, image.row(i / pieces), filtered.row(i / pieces));
+      const std::int64_t piece = i % pieces;
+      rows.filter(piece, image.row(i / pieces),
+                  filtered.row(i / pieces) + rows.first_pixel(piece) * image.channels);
     }
   });
 }
 
-/// Row `at` of the result, from number `column` on.
+/// Where `rows` rows of an image from `row` on begin, from number `first` on.
 template <class Real>
-void filter_row_along_y(const FirPass& pass, const HostImage<const Real>& image, std::int64_t at,
-                        std::int64_t column, WeightedSums<Real>& sums) {
-  const double* weights = pass.of_phase(at % pass.phases);
-  const std::int64_t first = at / pass.phases * pass.advance + pass.first;
-  std::int64_t taps = 0;
-  for (std::int64_t tap = 0; tap < pass.taps; ++tap) {
-    const std::int64_t row = source_pixel(first + tap, pass.in_length, pass.boundary);
-    if (row < 0) continue;
-    sums.sources[static_cast<std::size_t>(taps)] = image.row(row) + column;
-    sums.weights[static_cast<std::size_t>(taps)] = static_cast<Real>(weights[tap]);
-    ++taps;
-  }
-  sums.limit(taps);
+std::array<Real*, ColumnFilter<Real>::kRows> rows_from(const HostImage<Real>& image, std::int64_t row,
+                                                       std::int64_t rows, std::int64_t first) {
+  std::array<Real*, ColumnFilter<Real>::kRows> to = {};
+  for (std::int64_t k = 0; k < rows; ++k) to[static_cast<std::size_t>(k)] = image.row(row + k) + first;
+  return to;
+}
+
+/// Calls body(row, rows) for a few rows at a time.
+template <class Real, class Body>
+void for_rows(std::int64_t begin, std::int64_t end, const Body& body) {
+  constexpr std::int64_t kRows = ColumnFilter<Real>::kRows;
+  for (std::int64_t row = begin; row < end; row += kRows) body(row, std::min(kRows, end - row));
 }
 
 template <class Real>
@@ -178,19 +94,138 @@ void blur_columns(CpuExecutor& executor, const FirPass& pass, const HostImage<co
                   const HostImage<Real>& filtered) {
   const std::int64_t numbers = image.width * image.channels;
   const std::int64_t bands = divide_up(pass.out_length, kBand);
-  if (numbers * static_cast<std::int64_t>(sizeof(Real)) >= kWideRowBytes) touch_pages(executor, filtered);
+  touch_pages_of_wide_rows(executor, filtered);
+  const auto filter = [&](ColumnFilter<Real>& columns, std::int64_t band, std::int64_t column) {
+    const auto place_at = [&](std::int64_t place) -> const Real* {
+      const std::int64_t row = source_pixel(place, pass.in_length, pass.boundary);
+      return row < 0 ? nullptr : image.row(row) + column;
+    };
+    const std::int64_t count = std::min(kColumns, numbers - column);
+    for_rows<Real>(band * kBand, std::min((band + 1) * kBand, pass.out_length),
+                   [&](std::int64_t row, std::int64_t rows) {
+                     columns.filter(row, rows, place_at, count, rows_from(filtered, row, rows, column));
+                   });
+  };
   parallel_ranges(executor, divide_up(numbers, kColumns) * bands, 1,
                   [&](std::int64_t first, std::int64_t end) {
-                    WeightedSums<Real> sums(pass.taps);
+                    ColumnFilter<Real> columns(pass);
                     for (std::int64_t piece = first; piece < end; ++piece) {
-                      const std::int64_t column = piece / bands * kColumns;
-                      const std::int64_t begin = piece % bands * kBand;
-                      for (std::int64_t row = begin; row < std::min(begin + kBand, pass.out_length); ++row) {
-                        filter_row_along_y(pass, image, row, column, sums);
-                        sums.compute(std::min(kColumns, numbers - column), filtered.row(row) + column);
-                      }
+                      filter(columns, piece % bands, piece / bands * kColumns);
                     }
                   });
+}
+
+/// Rows of a piece of work along both axes: each begins with the rows above its own.
+std::int64_t band_rows(const CpuExecutor& executor, std::int64_t rows, std::int64_t columns) {
+  constexpr std::int64_t kLeast = 32;
+  constexpr std::int64_t kMost = 128;
+  constexpr std::int64_t kPiecesOfAThread = 4;
+  const std::int64_t bands = divide_up(kPiecesOfAThread * executor.threads(), columns);
+  return std::clamp(divide_up(rows, bands), kLeast, kMost);
+}
+
+/// Rows that have been filtered along x, as many as a few rows of the result have within reach, in a ring
+/// that stays in the second cache.
+template <class Real>
+class FilteredRows {
+ public:
+  FilteredRows(const FirStage& stage, std::int64_t channels, std::int64_t groups, std::int64_t places)
+      : y_(*stage.y), rows_(*stage.x, channels, groups), channels_(channels), places_(places) {
+    numbers_ = groups * stage.x->phases * channels;
+    ring_ = std::make_unique_for_overwrite<Real[]>(static_cast<std::size_t>(places * numbers_));
+  }
+
+  /// Where a place along y begins, null for zeros.
+  Real* at(std::int64_t place) {
+    if (source_pixel(place, y_.in_length, y_.boundary) < 0) return nullptr;
+    return ring_.get() + (place % places_ + places_) % places_ * numbers_;
+  }
+  /// Filters a piece of the rows of places first..end - 1.
+  void filter(const HostImage<const Real>& image, std::int64_t piece, std::int64_t first, std::int64_t end) {
+    for (std::int64_t place = first; place < end; ++place) {
+      const std::int64_t row = source_pixel(place, y_.in_length, y_.boundary);
+      if (row >= 0) rows_.filter(piece, image.row(row), at(place));
+    }
+  }
+  std::int64_t first_number(std::int64_t piece) const { return rows_.first_pixel(piece) * channels_; }
+  std::int64_t numbers(std::int64_t piece) const { return rows_.pixels(piece) * channels_; }
+
+ private:
+  const FirPass& y_;
+  RowFilter<Real> rows_;
+  std::int64_t channels_;
+  std::int64_t places_;
+  std::int64_t numbers_;
+  std::unique_ptr<Real[]> ring_;
+};
+
+template <class Real>
+void blur_x_then_y(CpuExecutor& executor, const FirStage& stage, const HostImage<const Real>& image,
+                   const HostImage<Real>& filtered) {
+  const std::int64_t places = ColumnFilter<Real>(*stage.y).places(ColumnFilter<Real>::kRows);
+  const std::int64_t groups =
+      std::min(divide_up(stage.x->out_length, stage.x->phases),
+               groups_at_once(*stage.x, image.channels,
+                              kCachedBytes / static_cast<std::int64_t>(sizeof(Real)) / places));
+  const std::int64_t pieces = divide_up(divide_up(stage.x->out_length, stage.x->phases), groups);
+  if (pieces > 1) touch_pages_of_wide_rows(executor, filtered);
+  const std::int64_t height = band_rows(executor, stage.y->out_length, pieces);
+  const std::int64_t bands = divide_up(stage.y->out_length, height);
+  const auto filter = [&](ColumnFilter<Real>& columns, FilteredRows<Real>& between, std::int64_t band,
+                          std::int64_t piece) {
+    std::int64_t done = columns.first_place(band * height);
+    for_rows<Real>(band * height, std::min((band + 1) * height, stage.y->out_length),
+                   [&](std::int64_t row, std::int64_t rows) {
+                     const std::int64_t first = columns.first_place(row);
+                     const std::int64_t end = columns.first_place(row + rows - 1) + stage.y->taps;
+                     between.filter(image, piece, std::max(first, done), end);
+                     done = end;
+                     columns.filter(
+                         row, rows, [&](std::int64_t place) { return between.at(place); },
+                         between.numbers(piece), rows_from(filtered, row, rows, between.first_number(piece)));
+                   });
+  };
+  parallel_ranges(executor, pieces * bands, 1, [&](std::int64_t first, std::int64_t end) {
+    ColumnFilter<Real> columns(*stage.y);
+    FilteredRows<Real> between(stage, image.channels, groups, places);
+    for (std::int64_t i = first; i < end; ++i) filter(columns, between, i % bands, i / bands);
+  });
+}
+
+template <class Real>
+void blur_y_then_x(CpuExecutor& executor, const FirStage& stage, const HostImage<const Real>& image,
+                   const HostImage<Real>& filtered) {
+  constexpr std::int64_t kRows = ColumnFilter<Real>::kRows;
+  const std::int64_t numbers = image.width * image.channels;
+  const std::int64_t groups = divide_up(stage.x->out_length, stage.x->phases);
+  const auto place_at = [&](std::int64_t place) -> const Real* {
+    const std::int64_t row = source_pixel(place, stage.y->in_length, stage.y->boundary);
+    return row < 0 ? nullptr : image.row(row);
+  };
+  parallel_ranges(
+      executor, divide_up(stage.y->out_length, kRows), 1, [&](std::int64_t first, std::int64_t end) {
+        ColumnFilter<Real> columns(*stage.y);
+        RowFilter<Real> rows(*stage.x, image.channels, groups);
+        const auto lines = std::make_unique_for_overwrite<Real[]>(static_cast<std::size_t>(kRows * numbers));
+        const HostImage<Real> between(lines.get(), kRows, image.width, image.channels);
+        for_rows<Real>(first * kRows, std::min(end * kRows, stage.y->out_length),
+                       [&](std::int64_t row, std::int64_t count) {
+                         columns.filter(row, count, place_at, numbers, rows_from(between, 0, count, 0));
+                         for (std::int64_t k = 0; k < count; ++k) {
+                           rows.filter(0, between.row(k), filtered.row(row + k));
+                         }
+                       });
+      });
+}
+
+template <class Real>
+void blur_stage(CpuExecutor& executor, const FirStage& stage, const HostImage<const Real>& image,
+                const HostImage<Real>& filtered) {
+  if (!stage.y.has_value()) return blur_rows(executor, *stage.x, image, filtered);
+  if (!stage.x.has_value()) return blur_columns(executor, *stage.y, image, filtered);
+  // The rate falls early and rises late.
+  if (stage.x->phases > 1) return blur_y_then_x(executor, stage, image, filtered);
+  blur_x_then_y(executor, stage, image, filtered);
 }
 
 template <class Real>
@@ -209,11 +244,7 @@ void blur_image(CpuExecutor& executor, const std::vector<FirStage>& stages, Host
     const HostImage<Real> to = i + 1 == stages.size()
                                    ? blurred
                                    : HostImage<Real>(data, extents.height, extents.width, image.channels);
-    if (stages[i].x.has_value()) {
-      blur_rows<Real>(executor, *stages[i].x, image, to);
-    } else {
-      blur_columns<Real>(executor, *stages[i].y, image, to);
-    }
+    blur_stage(executor, stages[i], image, to);
     image = to;
   }
 }
@@ -238,7 +269,7 @@ void fir_gaussian_blur(CpuExecutor& executor, FilterImages<const T, Space::kHost
   check_fir_blur(blur);
   const HostImage<const T>& shape = images.first;
   const FirExtents extents{shape.height, shape.width};
-  const std::vector<FirStage> stages = axis_by_axis(plan_fir_stages(blur, extents));
+  const std::vector<FirStage> stages = host_stages(blur, extents, shape.channels);
   const FirScratch scratch = fir_scratch(stages, extents, shape.channels, 1);
   FirSpans<Real> between;
   between.even = executor.scratch<Real>(static_cast<std::size_t>(scratch.even));

@@ -215,6 +215,13 @@ std::vector<FirStage> axis_by_axis(const std::vector<FirStage>& stages) {
                      [](const FirStage& stage) { return stage.x.has_value() && stage.x->phases > 1; });
 }
 
+std::vector<FirStage> host_stages(const FirBlur& blur, const FirExtents& image, std::int64_t channels) {
+  constexpr std::int64_t kMaxRowNumbers = std::int64_t{1} << 18;
+  const std::vector<FirStage> stages = plan_fir_stages(blur, image);
+  if (has_large_steps(stages, image) || image.width * channels > kMaxRowNumbers) return axis_by_axis(stages);
+  return stages;
+}
+
 namespace {
 
 /// Whether a stage samples every second pixel by a Gaussian, whose many taps a ring of rows adds up in less

@@ -79,6 +79,10 @@ bool has_large_steps(const std::vector<FirStage>& stages, const FirExtents& imag
 /// The same, an axis at a time: the rate falls early and rises late.
 std::vector<FirStage> axis_by_axis(const std::vector<FirStage>& stages);
 
+/// As they are run on a CPU: an axis at a time where rows, of so many channels, or steps are too large for a
+/// cache.
+std::vector<FirStage> host_stages(const FirBlur& blur, const FirExtents& image, std::int64_t channels);
+
 /// As they are run on a GPU. If there are several, the filter at the lowest rate goes an axis at a time, and
 /// doubles do in all, first and last along y. Some of large images are as they were: all of these are
 /// RingPlans, or direct.

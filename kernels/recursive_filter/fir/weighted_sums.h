@@ -10,26 +10,26 @@
 
 namespace cumulus::recursive_filter {
 
+/// Taps that are added up at once: parts of sums of many, so that floats err by the root of their number.
+inline std::int64_t part_of(std::int64_t taps) {
+  return std::max<std::int64_t>(64, static_cast<std::int64_t>(std::sqrt(static_cast<double>(taps))));
+}
+
 /// sums[i] = the sum over tap t of weights[t] sources[t][i].
-///
-/// Sums of many taps are added up in parts, so that floats err by the root of their number.
 template <class Real>
 class WeightedSums {
  public:
-  explicit WeightedSums(std::int64_t taps)
-      : part_(std::max<std::int64_t>(64, static_cast<std::int64_t>(std::sqrt(static_cast<double>(taps))))) {
+  explicit WeightedSums(std::int64_t taps) : part_(part_of(taps)) {
     sources.resize(static_cast<std::size_t>(taps));
     weights.resize(static_cast<std::size_t>(taps));
   }
 
   std::vector<const Real*> sources;
   std::vector<Real> weights;
-  std::int64_t taps() const { return taps_ < 0 ? static_cast<std::int64_t>(sources.size()) : taps_; }
-  /// Only the first `taps` count.
-  void limit(std::int64_t taps) { taps_ = taps; }
+  std::int64_t taps() const { return static_cast<std::int64_t>(sources.size()); }
 
   void compute(std::int64_t count, Real* sums) const {
-    with_wide_vectors([&]<class Vectors>() { Vectors::call([&] { compute_with<Vectors>(count, sums); }); });
+    with_widest_vectors([&]<class Vectors>() { Vectors::call([&] { compute_with<Vectors>(count, sums); }); });
   }
 
  private:
@@ -76,7 +76,6 @@ class WeightedSums {
   }
 
   std::int64_t part_;
-  std::int64_t taps_ = -1;
 };
 
 }  // namespace cumulus::recursive_filter
