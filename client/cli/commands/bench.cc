@@ -123,9 +123,8 @@ absl::Status run_bench(Job& job, const std::vector<BenchRow>& rows, const Option
 void add_helpers_of_bench(CommandLine& line) {
   const auto address = std::make_shared<std::string>();
   const auto table_bytes = std::make_shared<std::int64_t>(0);
-  CLI::App& echo = line.add("bench-echo", "A bare gRPC server", [address, table_bytes](Job&) {
-    return serve_echo(*address, *table_bytes);
-  });
+  CLI::App& echo = line.add("bench-echo", "A bare gRPC server",
+                            [address, table_bytes](Job&) { return serve_echo(*address, *table_bytes); });
   echo.group("");
   echo.add_option("address", *address)->required();
   echo.add_option("table-bytes", *table_bytes)->check(whole_number_within(0, 1 << 30));

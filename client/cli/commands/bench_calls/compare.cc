@@ -23,7 +23,8 @@ absl::StatusOr<ComparedCalls> take_turns(Connection& server, Connection& bare, i
     const absl::Duration duration = absl::Seconds(round < 0 ? options.seconds / 4 : options.seconds);
     const auto median = [&](Connection& connection, absl::Duration pace,
                             LoadResult& result) -> absl::StatusOr<absl::Duration> {
-      absl::StatusOr<LoadResult> load = run_load(connection, options.call, {callers, duration, pace}, call_options);
+      absl::StatusOr<LoadResult> load =
+          run_load(connection, options.call, {callers, duration, pace}, call_options);
       if (!load.ok()) return load.status();
       if (round >= 0) result.add(*load);
       return absl::Seconds(load->quantile(0.5));

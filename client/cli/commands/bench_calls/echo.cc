@@ -25,8 +25,8 @@ constexpr const char* kWhat = "the bare gRPC server that is compared with";
 
 void add_timings(v1::OperationResult& response) {
   v1::Timings& timings = *response.mutable_timings();
-  for (auto* part :
-       {timings.mutable_queue(), timings.mutable_input(), timings.mutable_compute(), timings.mutable_output()})
+  for (auto* part : {timings.mutable_queue(), timings.mutable_input(), timings.mutable_compute(),
+                     timings.mutable_output()})
     part->set_nanos(1000);
   timings.set_device("cpu");
 }
@@ -90,7 +90,7 @@ absl::Status serve_echo(const std::string& address, std::int64_t table_bytes) {
 }
 
 absl::StatusOr<std::unique_ptr<EchoServer>> EchoServer::start(const std::string& target,
-                                                             std::int64_t table_bytes) {
+                                                              std::int64_t table_bytes) {
   std::unique_ptr<EchoServer> echo(new EchoServer);
   std::string address = "127.0.0.1:0";
   if (target.rfind("unix:", 0) == 0) {

@@ -10,9 +10,9 @@
 
 namespace cumulus::cli {
 
-/// Serves FilterBox and BuildSamplingTable at `address`, HOST:PORT or unix:PATH, and nothing else: each answer
-/// has the array of its request, or `table_bytes` zeros. It is what gRPC alone costs. Serves until standard
-/// input ends; says on standard output when it begins, and its port.
+/// Serves FilterBox and BuildSamplingTable at `address`, HOST:PORT or unix:PATH, and nothing else: each
+/// answer has the array of its request, or `table_bytes` zeros. It is what gRPC alone costs. Serves until
+/// standard input ends; says on standard output when it begins, and its port.
 absl::Status serve_echo(const std::string& address, std::int64_t table_bytes);
 
 /// This program once more, as that server, for as long as this object lives.

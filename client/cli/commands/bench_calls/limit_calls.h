@@ -10,8 +10,9 @@
 
 namespace cumulus::cli {
 
-/// Adds rows of small calls beside a bare gRPC server: by one and 64 callers, tables of 64 x 64 by 64 callers,
-/// and what the median one of `operations` takes besides its kernels where a thread waits for each call.
+/// Adds rows of small calls beside a bare gRPC server: by one and 64 callers, tables of 64 x 64 by 64
+/// callers, and what the median one of `operations` takes besides its kernels where a thread waits for each
+/// call.
 absl::Status add_call_limits(Job& job, const std::vector<BenchRow>& operations, const LimitOptions& options,
                              std::vector<Report>& rows);
 

@@ -50,13 +50,17 @@ absl::Status add_start_limit(Job& job, const LimitOptions& options, std::vector<
   const absl::StatusOr<std::string> backend = backend_of(job);
   if (!backend.ok()) return backend.status();
   const auto times = in_turns(
-      options.repeat, [&] { return timed([&] { return run_self({"--backend", *backend, "health"}); }); },
-      [&] { return timed([&] { return run_self({"bench-context", *backend}); }); });
+      options.repeat, [&] { return timed([&] {
+                              return run_self({"--backend", *backend, "health"});
+                            }); },
+      [&] { return timed([&] {
+              return run_self({"bench-context", *backend});
+            }); });
   if (!times.ok()) return times.status();
-  rows.push_back(limit_row("a private daemon starts, answers and ends", times->first,
-                           *backend == "cuda" ? "a program that makes a CUDA context"
-                                              : "a program that starts and ends",
-                           times->second));
+  rows.push_back(
+      limit_row("a private daemon starts, answers and ends", times->first,
+                *backend == "cuda" ? "a program that makes a CUDA context" : "a program that starts and ends",
+                times->second));
   return absl::OkStatus();
 }
 
