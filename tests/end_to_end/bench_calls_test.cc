@@ -99,6 +99,7 @@ TEST(BenchCalls, PutsWhatOneWaitsForBesideItsLimit) {
     const double least = fields.at("limit_seconds").number_value();
     EXPECT_GT(seconds, 0) << fields.at("what").string_value();
     EXPECT_GT(least, 0) << fields.at("what").string_value();
+    EXPECT_NEAR(fields.at("added_seconds").number_value(), seconds - least, seconds * 1e-3);
     EXPECT_NEAR(fields.at("times_limit").number_value(), seconds / least, seconds / least * 1e-3);
   }
   EXPECT_EQ(whats, (std::vector<std::string>{
@@ -107,9 +108,12 @@ TEST(BenchCalls, PutsWhatOneWaitsForBesideItsLimit) {
                        "download 4 MiB, four connections", "upload a shared array of 4 MiB",
                        "download 4 MiB into a shared array", "a small call, median",
                        "a small call, median, as often", "a small call among those of 64 callers, one a turn",
+                       "a small operation besides its kernels, the operations' median",
+                       "a table of 64 x 64 among those of 64 callers, one a turn",
                        "a small call beside a download, p99", "five small operations, one call",
                        "the same, five calls", "files and transfers of a blur, 4 MiB to a new file",
-                       "files and transfers of a blur, 4 MiB to a file that is there"}));
+                       "files and transfers of a blur, 4 MiB to a file that is there",
+                       "a private daemon starts, answers and ends"}));
   EXPECT_EQ(report.fields().at("device").struct_value().fields().at("name").string_value(), "cpu");
   EXPECT_EQ(run_cumulus({"bench", "--limits", "--concurrency", "1"}).exit_code, 2);
 }

@@ -268,7 +268,7 @@ inline const std::map<std::string, OperationCalls>& operation_calls() {
       {"EvaluateDensity", {make_evaluate_density, 1 << 18, 1 << 25}},
       {"BuildSummedAreaTable", {make_build_summed_area_table, 1 << 21, 1 << 28}},
       {"SumRectangles", {make_sum_rectangles, 1 << 18, 1 << 24}},
-      {"FilterBox", {make_filter_box, 1 << 20, 1 << 26}},
+      {"FilterBox", {make_filter_box, 1 << 20, 1 << 28}},
       {"BuildKdTree", {make_build_kd_tree, 1 << 15, 1 << 22}},
       {"FindNeighbors", {make_find_neighbors, 1 << 13, 1 << 20}},
       {"MatchBrackets", {make_match_brackets, 1 << 20, 1 << 26}},

@@ -12,6 +12,7 @@
 #include "cli/app/command_line.h"
 #include "cli/commands/bench_calls/compare.h"
 #include "cli/commands/bench_calls/echo.h"
+#include "cli/commands/bench_calls/limit_starts.h"
 #include "cli/commands/bench_calls/limits.h"
 
 namespace cumulus::cli {
@@ -101,7 +102,7 @@ absl::StatusOr<Report> measure(Job& job, const Session& session, const BenchRow&
 
 absl::Status run_bench(Job& job, const std::vector<BenchRow>& rows, const Options& options) {
   if (!options.calls.callers.empty()) return compare_calls(job, options.calls);
-  if (options.limits) return measure_limits(job, {.size = options.size, .repeat = options.repeat});
+  if (options.limits) return measure_limits(job, rows, {.size = options.size, .repeat = options.repeat});
   const absl::StatusOr<Client> client = job.connect();
   if (!client.ok()) return client.status();
   const absl::StatusOr<Session> session = job.open_session();
@@ -116,6 +117,23 @@ absl::Status run_bench(Job& job, const std::vector<BenchRow>& rows, const Option
   job.report().add("operations", std::move(operations));
   job.describe_run();
   return absl::OkStatus();
+}
+
+/// Programs that `bench` starts to compare with; they are not in --help.
+void add_helpers_of_bench(CommandLine& line) {
+  const auto address = std::make_shared<std::string>();
+  const auto table_bytes = std::make_shared<std::int64_t>(0);
+  CLI::App& echo = line.add("bench-echo", "A bare gRPC server",
+                            [address, table_bytes](Job&) { return serve_echo(*address, *table_bytes); });
+  echo.group("");
+  echo.add_option("address", *address)->required();
+  echo.add_option("table-bytes", *table_bytes)->check(whole_number_within(0, 1 << 30));
+  const auto backend = std::make_shared<std::string>();
+  line.add("bench-context", "Makes a CUDA context, of the backend cuda, and ends",
+           [backend](Job&) { return make_context(*backend); })
+      .group("")
+      ->add_option("backend", *backend)
+      ->required();
 }
 
 }  // namespace
@@ -135,7 +153,7 @@ void add_bench_command(CommandLine& line) {
       "--limits", options->limits,
       "Measure what one waits for beside what this machine can do at best: transfers beside plain sockets, "
       "or a copy where memory is shared, small calls beside a bare gRPC server, five operations in one call, "
-      "a blur's files in TMPDIR");
+      "a blur's files in TMPDIR, a private daemon beside a CUDA context");
   constexpr std::size_t kMostRows = 16;
   add_list(
       bench, "--concurrency", options->calls.callers, kMostRows, whole_number_within(1, 1024),
@@ -148,12 +166,7 @@ void add_bench_command(CommandLine& line) {
                   "Turns of each of the two servers, with --concurrency (5)")
       ->check(whole_number_within(1, 1000))
       ->type_name("N");
-  const auto address = std::make_shared<std::string>();
-  line.add("bench-echo", "The bare gRPC server that bench --concurrency starts",
-           [address](Job&) { return serve_echo(*address); })
-      .group("")  // not in --help
-      ->add_option("address", *address)
-      ->required();
+  add_helpers_of_bench(line);
 }
 
 }  // namespace cumulus::cli

@@ -1,12 +1,16 @@
 #include "cli/commands/bench_calls/compare.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "cli/commands/bench_calls/echo.h"
 #include "cli/commands/bench_calls/load.h"
+#include "cumulus/v1/operations.pb.h"
 #include "library/connection.h"
+#include "library/wire.h"
 
 namespace cumulus::cli {
 namespace {
@@ -14,13 +18,13 @@ namespace {
 /// In turns, so that what else the machine does meets both.
 absl::StatusOr<ComparedCalls> take_turns(Connection& server, Connection& bare, int callers,
                                          const CompareOptions& options, const CallOptions& call_options) {
-  const SmallCall call = small_call();
   ComparedCalls compared{.callers = callers, .server = {}, .bare = {}, .paced_bare = {}};
   for (int round = -1; round < options.rounds; ++round) {  // the first warms up, and does not count
     const absl::Duration duration = absl::Seconds(round < 0 ? options.seconds / 4 : options.seconds);
     const auto median = [&](Connection& connection, absl::Duration pace,
                             LoadResult& result) -> absl::StatusOr<absl::Duration> {
-      absl::StatusOr<LoadResult> load = run_load(connection, call, {callers, duration, pace}, call_options);
+      absl::StatusOr<LoadResult> load =
+          run_load(connection, options.call, {callers, duration, pace}, call_options);
       if (!load.ok()) return load.status();
       if (round >= 0) result.add(*load);
       return absl::Seconds(load->quantile(0.5));
@@ -32,6 +36,18 @@ absl::StatusOr<ComparedCalls> take_turns(Connection& server, Connection& bare, i
     if (!echoed.ok()) return echoed.status();
   }
   return compared;
+}
+
+/// Of the arrays that come with the answer.
+absl::StatusOr<std::int64_t> answered_bytes(Connection& server, const SmallCall& call,
+                                            const CallOptions& options) {
+  absl::StatusOr<grpc::ByteBuffer> answer = server.call_and_wait(call.method, call.request, options);
+  if (!answer.ok()) return answer.status();
+  v1::OperationResult result;
+  if (absl::Status parsed = wire::parse(*answer, result); !parsed.ok()) return parsed;
+  std::size_t bytes = 0;
+  for (const v1::NamedArray& array : result.arrays()) bytes += array.inline_array().data().size();
+  return static_cast<std::int64_t>(bytes);
 }
 
 Report describe(ComparedCalls& pair) {
@@ -63,10 +79,12 @@ Report describe(ComparedCalls& pair) {
 absl::StatusOr<std::vector<ComparedCalls>> run_beside_bare(Job& job, const CompareOptions& options) {
   const absl::StatusOr<std::string> target = job.target();
   if (!target.ok()) return target.status();
-  const auto echo = EchoServer::start(*target);
-  if (!echo.ok()) return echo.status();
   const auto server = Connection::open(*target, job.connect_options());
   if (!server.ok()) return server.status();
+  const absl::StatusOr<std::int64_t> bytes = answered_bytes(**server, options.call, job.call());
+  if (!bytes.ok()) return bytes.status();
+  const auto echo = EchoServer::start(*target, *bytes);
+  if (!echo.ok()) return echo.status();
   const auto bare = Connection::open((*echo)->target(), {.credentials = Credentials()});
   if (!bare.ok()) return bare.status();
   std::vector<ComparedCalls> compared;

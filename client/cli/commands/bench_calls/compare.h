@@ -14,6 +14,7 @@ struct CompareOptions {
   std::vector<int> callers;  // each a row
   int rounds = 5;
   double seconds = 1;  // of a round at one of the two servers
+  SmallCall call = small_call();
 };
 
 /// What so many callers saw of the server, and of a bare gRPC server with the same messages.

@@ -3,7 +3,6 @@
 #include <absl/strings/str_cat.h>
 #include <fcntl.h>
 #include <grpcpp/grpcpp.h>
-#include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,41 +13,68 @@
 #include <cstring>
 #include <filesystem>
 #include <system_error>
-#include <vector>
 
+#include "cli/commands/bench_calls/self.h"
 #include "cumulus/v1/operations.grpc.pb.h"
+#include "cumulus/v1/sampling_table.pb.h"
 
 namespace cumulus::cli {
 namespace {
 
+constexpr const char* kWhat = "the bare gRPC server that is compared with";
+
+void add_timings(v1::OperationResult& response) {
+  v1::Timings& timings = *response.mutable_timings();
+  for (auto* part : {timings.mutable_queue(), timings.mutable_input(), timings.mutable_compute(),
+                     timings.mutable_output()})
+    part->set_nanos(1000);
+  timings.set_device("cpu");
+}
+
 class Echo final : public v1::Operations::CallbackService {
  public:
+  explicit Echo(std::int64_t table_bytes) : table_(static_cast<std::size_t>(table_bytes), '\0') {}
+
   grpc::ServerUnaryReactor* FilterBox(grpc::CallbackServerContext* context,
                                       const v1::FilterBoxRequest* request,
                                       v1::OperationResult* response) override {
     v1::NamedArray& array = *response->add_arrays();
     array.set_name("image");
     *array.mutable_inline_array() = request->image().inline_array();
-    v1::Timings& timings = *response->mutable_timings();
-    for (auto* part : {timings.mutable_queue(), timings.mutable_input(), timings.mutable_compute(),
-                       timings.mutable_output()})
-      part->set_nanos(1000);
-    timings.set_device("cpu");
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    return finish(*context, *response);
+  }
+  grpc::ServerUnaryReactor* BuildSamplingTable(grpc::CallbackServerContext* context,
+                                               const v1::BuildSamplingTableRequest* /*request*/,
+                                               v1::OperationResult* response) override {
+    v1::NamedArray& array = *response->add_arrays();
+    array.set_name("table");
+    v1::InlineArray& table = *array.mutable_inline_array();
+    table.mutable_spec()->set_element_type(v1::UINT8);
+    table.mutable_spec()->add_shape(static_cast<std::int64_t>(table_.size()));
+    table.set_data(table_);
+    return finish(*context, *response);
+  }
+
+ private:
+  static grpc::ServerUnaryReactor* finish(grpc::CallbackServerContext& context,
+                                          v1::OperationResult& response) {
+    add_timings(response);
+    grpc::ServerUnaryReactor* reactor = context.DefaultReactor();
     reactor->Finish(grpc::Status::OK);
     return reactor;
   }
+
+  const std::string table_;
 };
 
 absl::Status failed(const std::string& what) {
-  return absl::InternalError(
-      absl::StrCat("the bare gRPC server that is compared with: ", what, ": ", std::strerror(errno)));
+  return absl::InternalError(absl::StrCat(kWhat, ": ", what, ": ", std::strerror(errno)));
 }
 
 }  // namespace
 
-absl::Status serve_echo(const std::string& address) {
-  Echo echo;
+absl::Status serve_echo(const std::string& address, std::int64_t table_bytes) {
+  Echo echo(table_bytes);
   int port = 0;
   grpc::ServerBuilder builder;
   builder.AddListeningPort(address, grpc::InsecureServerCredentials(), &port);
@@ -63,7 +89,8 @@ absl::Status serve_echo(const std::string& address) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<EchoServer>> EchoServer::start(const std::string& target) {
+absl::StatusOr<std::unique_ptr<EchoServer>> EchoServer::start(const std::string& target,
+                                                              std::int64_t table_bytes) {
   std::unique_ptr<EchoServer> echo(new EchoServer);
   std::string address = "127.0.0.1:0";
   if (target.rfind("unix:", 0) == 0) {
@@ -81,22 +108,17 @@ absl::StatusOr<std::unique_ptr<EchoServer>> EchoServer::start(const std::string&
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_adddup2(&actions, input[0], STDIN_FILENO);
   ::posix_spawn_file_actions_adddup2(&actions, output[1], STDOUT_FILENO);
-  std::array<std::string, 3> words = {"cumulus", "bench-echo", address};
-  std::array<char*, 4> pointers = {words[0].data(), words[1].data(), words[2].data(), nullptr};
-  const int error =
-      ::posix_spawn(&echo->process_, "/proc/self/exe", &actions, nullptr, pointers.data(), environ);
+  const absl::StatusOr<pid_t> process =
+      spawn_self({"bench-echo", address, absl::StrCat(table_bytes)}, &actions, kWhat);
   ::posix_spawn_file_actions_destroy(&actions);
   ::close(input[0]);
   ::close(output[1]);
   std::array<char, 16> line{};
-  const ssize_t count = error == 0 ? ::read(output[0], line.data(), line.size() - 1) : 0;
+  const ssize_t count = process.ok() ? ::read(output[0], line.data(), line.size() - 1) : 0;
   ::close(output[0]);
-  if (error != 0) {
-    echo->process_ = -1;
-    errno = error;
-    return failed("start");
-  }
-  if (count <= 0) return absl::InternalError("the bare gRPC server that is compared with did not start");
+  if (!process.ok()) return process.status();
+  echo->process_ = *process;
+  if (count <= 0) return absl::InternalError(absl::StrCat(kWhat, " did not start"));
   echo->target_ = echo->folder_.empty() ? absl::StrCat("127.0.0.1:", std::atoi(line.data())) : address;
   return echo;
 }

@@ -16,6 +16,7 @@ Report limit_row(const std::string& what, absl::Duration time, const std::string
   report.add("seconds", absl::ToDoubleSeconds(time));
   report.add("limit", limit);
   report.add("limit_seconds", absl::ToDoubleSeconds(least));
+  report.add("added_seconds", absl::ToDoubleSeconds(time - least));
   report.add("times_limit", absl::FDivDuration(time, least));
   return report;
 }

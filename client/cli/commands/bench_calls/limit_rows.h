@@ -16,7 +16,7 @@ namespace cumulus::cli {
 using Measured = absl::StatusOr<absl::Duration>;
 using Measure = std::function<Measured()>;
 
-/// What a user waits for, beside what this machine does at best.
+/// What a user waits for, beside what this machine does at best, and by how much it is more.
 Report limit_row(const std::string& what, absl::Duration time, const std::string& limit,
                  absl::Duration least);
 

@@ -16,8 +16,9 @@
 #include "cli/batch/manifest.h"
 #include "cli/commands/bench_calls/beside_download.h"
 #include "cli/commands/bench_calls/chain.h"
-#include "cli/commands/bench_calls/compare.h"
+#include "cli/commands/bench_calls/limit_calls.h"
 #include "cli/commands/bench_calls/limit_rows.h"
+#include "cli/commands/bench_calls/limit_starts.h"
 #include "cli/commands/bench_calls/limit_transfers.h"
 #include "cli/files/input.h"
 #include "cli/files/npy.h"
@@ -26,26 +27,6 @@
 
 namespace cumulus::cli {
 namespace {
-
-absl::Status add_calls(Job& job, const LimitOptions& options, std::vector<Report>& rows) {
-  CompareOptions compare;
-  compare.callers = {1, 64};
-  compare.rounds = options.repeat;
-  absl::StatusOr<std::vector<ComparedCalls>> compared = run_beside_bare(job, compare);
-  if (!compared.ok()) return compared.status();
-  ComparedCalls& alone = compared->front();
-  rows.push_back(limit_row("a small call, median", absl::Seconds(alone.server.quantile(0.5)),
-                           "a bare gRPC server with the same messages",
-                           absl::Seconds(alone.bare.quantile(0.5))));
-  rows.push_back(limit_row("a small call, median, as often", absl::Seconds(alone.server.quantile(0.5)),
-                           "a bare gRPC server that is called no more often",
-                           absl::Seconds(alone.paced_bare.quantile(0.5))));
-  const ComparedCalls& many = compared->back();
-  rows.push_back(limit_row(
-      "a small call among those of 64 callers, one a turn", absl::Seconds(1 / many.server.calls_per_second()),
-      "a bare gRPC server with the same messages", absl::Seconds(1 / many.bare.calls_per_second())));
-  return absl::OkStatus();
-}
 
 absl::Status add_chain(Job& job, const LimitOptions& options, std::vector<Report>& rows) {
   constexpr int kRounds = 20;  // of each repetition: they take a millisecond
@@ -132,13 +113,14 @@ absl::Status add_files(const Job& job, const LimitOptions& options, std::vector<
 
 }  // namespace
 
-absl::Status measure_limits(Job& job, const LimitOptions& options) {
+absl::Status measure_limits(Job& job, const std::vector<BenchRow>& operations, const LimitOptions& options) {
   std::vector<Report> rows;
   absl::Status added = add_transfer_limits(job, options, rows);
-  if (added.ok()) added = add_calls(job, options, rows);
+  if (added.ok()) added = add_call_limits(job, operations, options, rows);
   if (added.ok()) added = add_calls_beside_download(job, options, rows);
   if (added.ok()) added = add_chain(job, options, rows);
   if (added.ok()) added = add_files(job, options, rows);
+  if (added.ok()) added = add_start_limit(job, options, rows);
   if (!added.ok()) return added;
   job.report().add("rows", std::move(rows));
   job.describe_run();

@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <cstddef>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <utility>
 
+#include "cumulus/v1/array.pb.h"
 #include "cumulus/v1/operations.pb.h"
+#include "cumulus/v1/sampling_table.pb.h"
 #include "cumulus/v1/summed_area_table.pb.h"
 #include "library/wire.h"
 
@@ -72,17 +76,32 @@ class Load : public std::enable_shared_from_this<Load> {
   std::vector<double> seconds_;
 };
 
+v1::InlineArray square_of_ones(int side) {
+  v1::InlineArray image;
+  image.mutable_spec()->set_element_type(v1::FLOAT32);
+  for (int i = 0; i < 2; ++i) image.mutable_spec()->add_shape(side);
+  const std::vector<float> ones(static_cast<std::size_t>(side) * static_cast<std::size_t>(side), 1.0F);
+  const auto bytes = std::as_bytes(std::span(ones));
+  image.mutable_data()->assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  return image;
+}
+
 }  // namespace
 
 SmallCall small_call() {
   constexpr int kSide = 16;
   v1::FilterBoxRequest request;
-  v1::InlineArray& image = *request.mutable_image()->mutable_inline_array();
-  image.mutable_spec()->set_element_type(v1::FLOAT32);
-  for (int i = 0; i < 2; ++i) image.mutable_spec()->add_shape(kSide);
-  image.set_data(std::string(kSide * kSide * sizeof(float), '\0'));
+  *request.mutable_image()->mutable_inline_array() = square_of_ones(kSide);
   request.set_radius(1);
   return {"/cumulus.v1.Operations/FilterBox", wire::serialize(request)};
+}
+
+SmallCall table_call() {
+  constexpr int kSide = 64;
+  v1::BuildSamplingTableRequest request;
+  *request.mutable_weights()->mutable_inline_array() = square_of_ones(kSide);
+  request.set_projection(v1::PLANE);
+  return {"/cumulus.v1.Operations/BuildSamplingTable", wire::serialize(request)};
 }
 
 void LoadResult::add(const LoadResult& more) {

@@ -11,12 +11,15 @@
 
 namespace cumulus::cli {
 
-/// The small call that is repeated: FilterBox of an inline image of 16 x 16 floats.
+/// A small call that is repeated.
 struct SmallCall {
   std::string method;
   grpc::ByteBuffer request;
 };
+/// FilterBox of an inline image of 16 x 16 floats.
 SmallCall small_call();
+/// BuildSamplingTable of an inline map of 64 x 64 floats, of the plane.
+SmallCall table_call();
 
 struct LoadShape {
   int callers = 1;
