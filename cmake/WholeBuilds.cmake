@@ -28,25 +28,58 @@ function(join_sources)
   endif()
 endfunction()
 
+# _groups_of(LINES FILE...): "GROUP FILE" of each file, where files of a group, twelve at most, name nothing alike.
+function(_groups_of lines)
+  execute_process(
+    COMMAND ${CUMULUS_PYTHON} ${PROJECT_SOURCE_DIR}/scripts/source_groups.py 12 ${ARGN}
+    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE _lines COMMAND_ERROR_IS_FATAL ANY)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})  # whose names decide
+  string(REGEX MATCHALL "[^\n]+" _lines "${_lines}")
+  set(${lines} ${_lines} PARENT_SCOPE)
+endfunction()
+
 # join_where_names_differ(TARGET FILE...): likewise of files of which some name things alike. Those do not go together.
 function(join_where_names_differ target)
   find_program(CUMULUS_PYTHON python3)
   if(NOT CUMULUS_JOIN_SOURCES OR NOT CUMULUS_PYTHON)
     return()
   endif()
-  execute_process(
-    COMMAND ${CUMULUS_PYTHON} ${PROJECT_SOURCE_DIR}/scripts/source_groups.py 12 ${ARGN}
-    WORKING_DIRECTORY ${CMAKE_CURRENT_SOURCE_DIR} OUTPUT_VARIABLE _lines COMMAND_ERROR_IS_FATAL ANY)
-  string(REGEX MATCHALL "[^\n]+" _lines "${_lines}")
+  _groups_of(_lines ${ARGN})
   foreach(_line IN LISTS _lines)
     string(REPLACE " " ";" _line "${_line}")
     list(GET _line 0 _group)
     list(GET _line 1 _file)
     set_source_files_properties(${_file} PROPERTIES UNITY_GROUP ${target}_${_group})
   endforeach()
-  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${ARGN})  # whose names decide
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   _keep_guesses_warnings(${target})
+endfunction()
+
+# target_cuda_sources(TARGET FILE...): each alone or, with CUMULUS_JOIN_CUDA_SOURCES, joined where names differ. CMake joins
+# CUDA sources by itself from 3.31 on.
+option(CUMULUS_JOIN_CUDA_SOURCES "Compile a few of an operation's CUDA files as one" ${CUMULUS_JOIN_SOURCES})
+function(target_cuda_sources target)
+  find_program(CUMULUS_PYTHON python3)
+  if(NOT CUMULUS_JOIN_CUDA_SOURCES OR NOT CUMULUS_PYTHON)
+    target_sources(${target} PRIVATE ${ARGN})
+    return()
+  endif()
+  _groups_of(_lines ${ARGN})
+  set(_groups)
+  foreach(_line IN LISTS _lines)
+    string(REPLACE " " ";" _line "${_line}")
+    list(GET _line 0 _group)
+    list(GET _line 1 _file)
+    get_filename_component(_file ${_file} ABSOLUTE)
+    list(APPEND _groups ${_group})
+    string(APPEND _text_${_group} "#include \"${_file}\"\n")
+  endforeach()
+  list(REMOVE_DUPLICATES _groups)
+  foreach(_group IN LISTS _groups)
+    set(_joined ${CMAKE_CURRENT_BINARY_DIR}/${target}_${_group}.cu)
+    file(CONFIGURE OUTPUT ${_joined} CONTENT "${_text_${_group}}" @ONLY)
+    target_sources(${target} PRIVATE ${_joined})
+  endforeach()
 endfunction()
 
 set(_service_headers

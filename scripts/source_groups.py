@@ -15,7 +15,7 @@ UNNAMED_NAMESPACE = re.compile(r"^namespace \{$(.*?)^\}  // namespace$", re.MULT
 # What a line at a namespace's level declares: an alias of something; or a type, a variable, or a function with its
 # parameters.
 DECLARED = re.compile(
-    r"^(?!namespace|using namespace)(?:using (?P<alias>\w+) = (?P<of>.*)"
+    r"^(?!namespace|using namespace|.*__launch_bounds__)(?:using (?P<alias>\w+) = (?P<of>.*)"
     r"|(?:struct|class|enum class|union) (?P<type>\w+)|[\w:].*?[ &*>](?P<other>\w+(?= ?[={\[])|\w+\(.*))",
     re.MULTILINE)
 

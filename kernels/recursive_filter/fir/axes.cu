@@ -63,7 +63,7 @@ void run_rows(CudaExecutor& executor, const FirPass& pass, const Layers& layers)
   stage.blocks_x = divide_up(form.groups, std::int64_t{stage.runs} * kFirRun);
   stage.blocks_y = divide_up(stage.rows, std::int64_t{kRowLines});
   launch_blocks<filter_rows<T>, T, T>(executor, stage, stage.blocks_x * stage.blocks_y,
-                                      {1, kRowThreads, shared_bytes}, layers);
+                                      {1, kRowBlockThreads, shared_bytes}, layers);
 }
 
 template <class T>

@@ -18,10 +18,10 @@
 namespace cumulus::recursive_filter {
 
 inline constexpr int kRowLines = 8;
-inline constexpr int kRowThreads = 256;
+inline constexpr int kRowBlockThreads = 256;
 inline constexpr int kRowBlocks = 4;  // that have registers enough on a multiprocessor
 /// Runs of a block's row, of all channels.
-inline constexpr int kRowRuns = kRowThreads / kRowLines;
+inline constexpr int kRowRuns = kRowBlockThreads / kRowLines;
 
 /// A block's part of a stage. All its threads call each function.
 template <class T>
@@ -70,14 +70,15 @@ class RowBlock {
 
   /// The results, each warp a row.
   __device__ void store(T* to) const {
-    const int row = static_cast<int>(threadIdx.x) / (kRowThreads / kRowLines);
+    const int row = static_cast<int>(threadIdx.x) / (kRowBlockThreads / kRowLines);
     if (row >= rows_) return;
     const std::int64_t first = first_pixel_ * stage_.channels;
     const auto numbers = static_cast<int>(min(stage_.axis.out_length * stage_.channels - first,
                                               std::int64_t{row_numbers(stage_.runs, stage_.channels)}));
     to += place_.image * stage_.to_image + (first_row_ + row) * stage_.to_row + first;
     const float* results = results_ + row * result_pitch();
-    for (int i = threadIdx.x % (kRowThreads / kRowLines) * 4; i < numbers; i += kRowThreads / kRowLines * 4) {
+    for (int i = threadIdx.x % (kRowBlockThreads / kRowLines) * 4; i < numbers;
+         i += kRowBlockThreads / kRowLines * 4) {
       const auto four = *reinterpret_cast<const float4*>(results + i);
       store_four(to + i, stage_.to_vectors, numbers - i, {four.x, four.y, four.z, four.w});
     }
@@ -103,7 +104,7 @@ class RowBlock {
 /// Waits for: its own threads; all of them pass all barriers, so that it cannot deadlock.
 /// Source: the filter between others (fir/gaussian.h), of rows in shared memory.
 template <class T>
-__global__ void __launch_bounds__(kRowThreads, kRowBlocks)
+__global__ void __launch_bounds__(kRowBlockThreads, kRowBlocks)
     filter_rows(const T* from, T* to, const __grid_constant__ AxisStage stage, std::int64_t first_block) {
   extern __shared__ __align__(16) float row_memory[];
   __shared__ FirFour<float> weights[kFirWeights / kFirTaps];

@@ -158,10 +158,9 @@ __global__ void __launch_bounds__(kAliasThreads)
 void launch_for_each(CudaExecutor& executor, void (*kernel)(Distributions, unsigned),
                      const Distributions& distributions, std::uint32_t elements) {
   if (elements == 0) return;
-  constexpr unsigned kThreads = kLookupThreads;
-  const unsigned blocks_each = divide_up(elements, kThreads);
-  kernel<<<distributions.number() * blocks_each, kThreads, 0, executor.stream()>>>(distributions,
-                                                                                   blocks_each);
+  const unsigned blocks_each = divide_up(elements, unsigned{kLookupThreads});
+  kernel<<<distributions.number() * blocks_each, kLookupThreads, 0, executor.stream()>>>(distributions,
+                                                                                         blocks_each);
   CUMULUS_CUDA(cudaGetLastError());
 }
 

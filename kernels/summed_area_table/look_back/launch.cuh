@@ -36,7 +36,8 @@ void launch_after_clearing(CudaExecutor& executor, std::int64_t tiles, const Arg
 }
 
 template <class P, class Job>
-void launch(CudaExecutor& executor, const Job& job, const LookBackPlan& plan, DeviceSpan<std::byte> scratch) {
+void launch_look_back(CudaExecutor& executor, const Job& job, const LookBackPlan& plan,
+                      DeviceSpan<std::byte> scratch) {
   using Word = typename P::WordBits;
   static_assert(sizeof(Word) == (sizeof(typename P::Sum) <= 4 ? 8 : 16));
   const TileGrid& grid = plan.grid;
@@ -53,16 +54,21 @@ template <class Input, class Sum, class Job>
 void launch_together(CudaExecutor& executor, const Job& job, const LookBackPlan& plan,
                      DeviceSpan<std::byte> scratch) {
   if (plan.layout == Layout::kOne)
-    return launch<TileTraits<Input, Sum, 1, Terms::kValues, Layout::kOne>>(executor, job, plan, scratch);
+    return launch_look_back<TileTraits<Input, Sum, 1, Terms::kValues, Layout::kOne>>(executor, job, plan,
+                                                                                     scratch);
   switch (plan.channels) {
     case 2:
-      return launch<TileTraits<Input, Sum, 2, Terms::kValues, Layout::kPlanes>>(executor, job, plan, scratch);
+      return launch_look_back<TileTraits<Input, Sum, 2, Terms::kValues, Layout::kPlanes>>(executor, job, plan,
+                                                                                          scratch);
     case 3:
-      return launch<TileTraits<Input, Sum, 3, Terms::kValues, Layout::kPlanes>>(executor, job, plan, scratch);
+      return launch_look_back<TileTraits<Input, Sum, 3, Terms::kValues, Layout::kPlanes>>(executor, job, plan,
+                                                                                          scratch);
     case 4:
-      return launch<TileTraits<Input, Sum, 4, Terms::kValues, Layout::kPlanes>>(executor, job, plan, scratch);
+      return launch_look_back<TileTraits<Input, Sum, 4, Terms::kValues, Layout::kPlanes>>(executor, job, plan,
+                                                                                          scratch);
     default:
-      return launch<TileTraits<Input, Sum, 1, Terms::kValues, Layout::kPlanes>>(executor, job, plan, scratch);
+      return launch_look_back<TileTraits<Input, Sum, 1, Terms::kValues, Layout::kPlanes>>(executor, job, plan,
+                                                                                          scratch);
   }
 }
 
@@ -72,18 +78,19 @@ void build_by_look_back(CudaExecutor& executor, const TableJob<Input, Sum, Space
   using Wide = Accumulator<Sum>;
   if constexpr (std::is_same_v<Sum, float>) {
     if (plan.terms == Terms::kOffsets)
-      return launch<TileTraits<Input, Wide, 1, Terms::kOffsets, Layout::kStrided>>(executor, job, plan,
-                                                                                   scratch);
+      return launch_look_back<TileTraits<Input, Wide, 1, Terms::kOffsets, Layout::kStrided>>(executor, job,
+                                                                                             plan, scratch);
   }
   if constexpr (kSumsSquares<Input, Sum>) {
     if (plan.terms == Terms::kValuesAndSquares)
-      return launch<TileTraits<Input, Wide, 1, Terms::kValuesAndSquares, Layout::kStrided>>(executor, job,
-                                                                                            plan, scratch);
+      return launch_look_back<TileTraits<Input, Wide, 1, Terms::kValuesAndSquares, Layout::kStrided>>(
+          executor, job, plan, scratch);
   }
   if constexpr (kSummedInterleaved<Input>) {
     launch_together<Input, Wide>(executor, job, plan, scratch);
   } else {
-    launch<TileTraits<Input, Wide, 1, Terms::kValues, Layout::kStrided>>(executor, job, plan, scratch);
+    launch_look_back<TileTraits<Input, Wide, 1, Terms::kValues, Layout::kStrided>>(executor, job, plan,
+                                                                                   scratch);
   }
 }
 
