@@ -1,7 +1,9 @@
 #include "cumulus/client.h"
 
+#include <absl/strings/ascii.h>
 #include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_replace.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <grpcpp/impl/codegen/proto_utils.h>
 
@@ -52,14 +54,16 @@ absl::Status with_context(const absl::Status& status, const std::string& context
 /// What a first call that found no server says. gRPC tells what is wrong with TLS in words only, and as
 /// UNAVAILABLE, though trying again helps nobody.
 absl::Status explain_silence(const absl::Status& status, const std::string& target, bool encrypted) {
-  const std::string words(status.message());
+  // OpenSSL's words, or BoringSSL's names, which newer gRPC has.
+  const std::string words = absl::AsciiStrToLower(absl::StrReplaceAll(status.message(), {{"_", " "}}));
   if (absl::StrContains(words, "certificate verify failed")) {
     return absl::UnauthenticatedError(
         absl::StrCat("the server at ", target,
                      " shows a certificate that no authority in tls_ca (--tls-ca) has issued, or one "
                      "that is not valid today"));
   }
-  if (absl::StrContains(words, "is not in peer certificate")) {
+  if (absl::StrContains(words, "is not in peer certificate") ||
+      absl::StrContains(words, "hostname verification check failed")) {
     return absl::UnauthenticatedError(
         absl::StrCat("the server at ", target,
                      " shows a certificate for other names; name the server as its certificate does, "
@@ -72,7 +76,7 @@ absl::Status explain_silence(const absl::Status& status, const std::string& targ
                      "CUMULUS_TLS_CA), or start cumulusd with --tls-cert and --tls-key"));
   }
   absl::Status silence = with_context(status, absl::StrCat("no Cumulus server answers at ", target));
-  if (encrypted || !absl::StrContains(words, "Socket closed")) return silence;
+  if (encrypted || !absl::StrContains(words, "socket closed")) return silence;
   return absl::Status(silence.code(), absl::StrCat(silence.message(),
                                                    "; if it speaks TLS, name the authority of "
                                                    "its certificate (--tls-ca, CUMULUS_TLS_CA)"));

@@ -2,11 +2,13 @@
 
 #include <absl/strings/ascii.h>
 #include <absl/strings/match.h>
+#include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_split.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -51,10 +53,26 @@ absl::StatusOr<std::string> read_authorization(const std::string& target, const 
   return absl::StrCat("Bearer ", *token);
 }
 
+/// gRPC takes port 443 where an address has none, and of what is no port what is left of it in 16 bits.
+absl::Status check_address(const std::string& target) {
+  const std::size_t colon = target.rfind(':');
+  int port = 0;
+  const bool right = colon != std::string::npos && absl::SimpleAtoi(target.substr(colon + 1), &port) &&
+                     port >= 1 && port <= 65535;
+  if (right) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("server: is ", target, "; HOST:PORT with a port of 1 to 65535, or unix:PATH, is right"));
+}
+
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> tls_credentials(const Credentials& credentials) {
   grpc::SslCredentialsOptions options;
   const absl::StatusOr<std::string> authorities = read_file("tls_ca", credentials.tls_ca);
   if (!authorities.ok()) return authorities.status();
+  if (!absl::StrContains(*authorities, "-----BEGIN CERTIFICATE-----")) {
+    return absl::InvalidArgumentError(absl::StrCat("tls_ca: '", credentials.tls_ca,
+                                                   "' has no certificate in PEM; name the authority's "
+                                                   "certificate, not a key"));
+  }
   options.pem_root_certs = *authorities;
   if (!credentials.tls_cert.empty()) {
     const absl::StatusOr<std::string> certificate = read_file("tls_cert", credentials.tls_cert);
@@ -140,6 +158,7 @@ absl::StatusOr<ChannelSecurity> secure(const std::string& target, const Credenti
   ChannelSecurity security;
   security.credentials = grpc::InsecureChannelCredentials();
   if (absl::StartsWith(target, kUnix)) return security;
+  if (absl::Status address = check_address(target); !address.ok()) return address;
   if (credentials.tls_cert.empty() != credentials.tls_key.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat(credentials.tls_key.empty() ? "tls_key" : "tls_cert",

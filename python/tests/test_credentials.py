@@ -75,6 +75,35 @@ def test_without_either_the_cure_is_said(address, files):
         cumulus.connect(address, tls_ca=str(files / "ca.pem"), token_file=str(files / "scraper"))
 
 
+def test_certificates_that_do_not_fit_are_named_at_once(address, files, tmp_path):
+    make_pair(tmp_path, "other")
+    begin = time.monotonic()
+    with pytest.raises(cumulus.Unauthenticated, match="no authority in tls_ca has issued"):
+        cumulus.connect(address, tls_ca=str(tmp_path / "other.pem"))
+    with pytest.raises(cumulus.Unauthenticated, match="a certificate for other names"):
+        cumulus.connect(address.replace("127.0.0.1", "localhost"), tls_ca=str(files / "ca.pem"))
+    with pytest.raises(cumulus.InvalidArgument, match="tls_ca: .* has no certificate in PEM"):
+        cumulus.connect(address, tls_ca=str(files / "ca.key"))
+    assert time.monotonic() - begin < 5  # of connect_timeout's 10
+
+
+def test_silence_says_why():
+    with pytest.raises(cumulus.Unavailable, match="within 0.3 s .*No such file.*; start cumulusd"):
+        cumulus.connect("unix:/nonexistent/socket", connect_timeout=0.3)
+
+
+def test_a_server_with_tls_is_guessed(address):
+    with pytest.raises(cumulus.Unavailable, match="if it speaks TLS, name the authority"):
+        cumulus.connect(address, connect_timeout=0.3)
+
+
+@pytest.mark.parametrize("wrong", ["localhost", "localhost:", "localhost:0", "localhost:99999", "[::1]", "http://localhost"])
+def test_an_address_has_a_port(wrong):
+    with pytest.raises(cumulus.InvalidArgument, match="HOST:PORT with a port of 1 to 65535") as raised:
+        cumulus.connect(wrong)
+    assert raised.value.field == "server"
+
+
 def test_environment_and_configuration_file(address, files, tmp_path, monkeypatch):
     monkeypatch.setenv("CUMULUS_SERVER", address)
     monkeypatch.setenv("CUMULUS_TLS_CA", str(files / "ca.pem"))

@@ -89,7 +89,9 @@ void declare(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(0, kMaxThreads));
   app.add_option("--memory", flags.memory_bytes, "Memory budget of each device, in bytes or with K, M or G")
       ->transform(CLI::AsSizeValue(false))
-      ->check(CLI::PositiveNumber);
+      ->check([](const std::string& bytes) {
+        return bytes == "0" ? std::string("is 0; more is right, such as 8G") : std::string();
+      });
   app.add_flag("--memory-on-demand", flags.memory_on_demand,
                "Take a GPU's memory when it is needed, up to the budget, rather than all of it at start");
   app.add_option("--log-level", flags.log_level, "trace, debug, info, warn or error");

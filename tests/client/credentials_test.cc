@@ -69,12 +69,26 @@ TEST_F(ClientCredentials, SomeTargetsAreThisMachine) {
 
 TEST_F(ClientCredentials, ATokenTravelsOverTlsOrToThisMachine) {
   const std::string token = write("token", "cumulus_secret\n");
-  const std::string ca = write("ca.pem", "");
+  const std::string ca = write("ca.pem", "-----BEGIN CERTIFICATE-----\n");
   EXPECT_THAT(complaint("127.example.com:1", {.token_file = token}), HasSubstr("unencrypted"));
   EXPECT_EQ(secure("127.0.0.1:1", {.token_file = token})->authorization, "Bearer cumulus_secret");
   EXPECT_EQ(secure("render.example.com:1", {.tls_ca = ca, .token_file = token})->authorization,
             "Bearer cumulus_secret");
   EXPECT_EQ(secure("unix:/run/cumulus", {.token_file = token})->authorization, "") << "no need of it";
+}
+
+TEST_F(ClientCredentials, AnAddressHasAPort) {
+  for (const char* address : {"localhost:1", "[::1]:65535", "dns:render.example.com:50651"})
+    EXPECT_TRUE(secure(address, {}).ok()) << address;
+  for (const char* address : {"localhost", "localhost:", "localhost:0", "localhost:99999", "localhost:http",
+                              "[::1]", "http://localhost"})
+    EXPECT_THAT(complaint(address, {}),
+                HasSubstr(std::string("server: is ") + address + "; HOST:PORT with a port of 1 to 65535"));
+}
+
+TEST_F(ClientCredentials, AnAuthorityIsACertificate) {
+  const std::string key = write("ca.key", "-----BEGIN PRIVATE KEY-----\n");
+  EXPECT_THAT(complaint("localhost:1", {.tls_ca = key}), HasSubstr("has no certificate in PEM"));
 }
 
 TEST_F(ClientCredentials, WhatDoesNotGoTogetherIsRefused) {

@@ -11,6 +11,7 @@
 
 #include "tests/cases/coco_mask_case.h"
 #include "tests/end_to_end/json.h"
+#include "tests/end_to_end/npy_file.h"
 #include "tests/end_to_end/served_jobs.h"
 
 namespace cumulus::testing {
@@ -144,6 +145,26 @@ TEST_F(CocoMaskJobs, AreOfColoursOrOfAlphaAboveAThreshold) {
   EXPECT_EQ(run({"run-length", "coco-encode", folder_ / "grey.png"}).exit_code, 2);
   EXPECT_EQ(run({"run-length", "coco-encode", "-o", folder_ / "m.json"}).exit_code, 2);
   EXPECT_EQ(run({"run-length", "coco-decode", folder_ / "m.json"}).exit_code, 2);
+}
+
+TEST_F(CocoMaskJobs, AreOfArraysToo) {
+  write("truth.npy", npy_file("|b1", "2, 3", std::string("\0\1\1\0\0\1", 6)));
+  write("numbers.npy", npy_file("|u1", "2, 3", std::string("\2\3\4\0\2\3", 6)));
+  succeed({"run-length", "coco-encode", folder_ / "truth.npy", "-o", folder_ / "m.json"});
+  const std::string truth = Json(list_in_object("m.json")).text("masks.0.counts");
+  succeed({"run-length", "coco-encode", folder_ / "numbers.npy", "--above", "2", "-o", folder_ / "m.json"});
+  EXPECT_EQ(Json(list_in_object("m.json")).text("masks.0.counts"), truth);
+  succeed({"run-length", "coco-decode", folder_ / "m.json", "-o", folder_ / "drawn"});
+  EXPECT_EQ(read_image(folder_ / "drawn/numbers.png"), drawn({0, 1, 1, 0, 0, 1}));
+  write("wrong.npy", npy_file("|b1", "6, ", std::string(6, '\1')));
+  fail({"run-length", "coco-encode", folder_ / "wrong.npy", "-o", folder_ / "m.json"},
+       "a mask is [height, width]");
+}
+
+TEST_F(CocoMaskJobs, AreDrawnIntoAFolder) {
+  write("m.json", R"([{"size": [2, 3], "counts": "6"}])");
+  fail({"run-length", "coco-decode", folder_ / "m.json", "-o", folder_ / "m.png"},
+       "a folder for a picture of each mask");
 }
 
 TEST_F(CocoMaskJobs, AreReadFromResultsAndAnnotations) {

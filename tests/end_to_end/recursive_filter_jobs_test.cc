@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "tests/end_to_end/json.h"
+#include "tests/end_to_end/npy_file.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/served_jobs.h"
 #include "tests/support/test_data.h"
@@ -137,6 +138,14 @@ TEST_F(RecursiveFilterJobs, TheDerivativeOfARampIsItsSlope) {
     for (std::size_t x = 30; x < kWidth - 30; ++x) ASSERT_NEAR(slope[y * kWidth + x], 0.25F, 1e-5F) << x;
     for (std::size_t x = 0; x < kWidth; ++x) ASSERT_NEAR(nothing[y * kWidth + x], 0.0F, 1e-5F) << x;
   }
+}
+
+/// True is 1, where of bytes 255 is.
+TEST_F(RecursiveFilterJobs, AMaskOfTruthValuesIsBlurredAsZerosAndOnes) {
+  std::ofstream(folder_ / "mask.npy") << npy_file("|b1", "2, 2", std::string(4, '\1'));
+  const Ended ended = run({"blur", folder_ / "mask.npy", "--sigma", "2", "-o", folder_ / "soft.npy"});
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  for (const float value : read_npy(folder_ / "soft.npy", 4)) EXPECT_NEAR(value, 1, 1e-6);
 }
 
 TEST_F(RecursiveFilterJobs, ASigmaOfZeroLeavesItsAxisAsItIs) {

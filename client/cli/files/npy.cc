@@ -7,11 +7,13 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "cli/files/extension.h"
 #include "cli/files/input.h"
@@ -23,11 +25,12 @@ namespace {
 constexpr std::string_view kMagic = "\x93NUMPY";
 // A dictionary for numbers is far shorter; what says more is damaged or hostile.
 constexpr std::size_t kMaxDictionaryBytes = 1 << 16;
+// Of truth values, each a byte of 0 or 1.
+constexpr std::string_view kTruthValues = "'|b1'";
 
 absl::Status no_array(const std::string& path, std::string_view what) {
-  return absl::InvalidArgumentError(
-      absl::StrCat("cannot read ", path, ": ", std::string(what),
-                   "; a .npy file of little-endian numbers in row-major order is right"));
+  return absl::InvalidArgumentError(absl::StrCat("cannot read ", path, ": ", std::string(what),
+                                                 "; a .npy file of little-endian numbers is right"));
 }
 
 std::uint32_t number_in(std::string_view bytes) {
@@ -72,6 +75,7 @@ std::optional<ElementType> type_of(const std::string& descr) {
                                  ElementType::kFloat16, ElementType::kFloat32, ElementType::kFloat64}) {
     if (descr == npy_descr(type)) return type;
   }
+  if (descr == kTruthValues) return ElementType::kUint8;
   return std::nullopt;
 }
 
@@ -90,6 +94,7 @@ std::optional<Shape> shape_of(const std::string& tuple) {
 struct Layout {
   ElementType type = ElementType::kUint8;
   Shape shape;
+  bool column_major = false;
 };
 
 absl::StatusOr<Layout> layout_of(const std::string& dictionary, const std::string& path) {
@@ -99,11 +104,36 @@ absl::StatusOr<Layout> layout_of(const std::string& dictionary, const std::strin
   if (descr.rfind('[', 0) == 0)
     return no_array(path, "its elements are records; save the fields of them that are meant as an array");
   if (!type) return no_array(path, absl::StrCat("its elements are ", descr));
-  if (value_of(dictionary, "fortran_order", ",}") != "False")
-    return no_array(path, "it is in column-major order");
+  const std::string column_major = value_of(dictionary, "fortran_order", ",}");
+  if (column_major != "False" && column_major != "True")
+    return no_array(path, "it does not say whether it is in column-major order");
   auto shape = shape_of(value_of(dictionary, "shape", ")"));
   if (!shape) return no_array(path, "its shape is no list of numbers");
-  return Layout{*type, *std::move(shape)};
+  return Layout{*type, *std::move(shape), column_major == "True"};
+}
+
+/// The elements of a column-major array in row-major order. NumPy saves what was transposed, such as the
+/// points numpy.stack([x, y, z]).T, as it lies in memory.
+absl::StatusOr<Array> in_row_major_order(const Layout& layout, std::span<const std::byte> elements) {
+  absl::StatusOr<Array> array = Array::allocate(layout.type, layout.shape);
+  if (!array.ok()) return array;
+  const std::size_t rank = layout.shape.size();
+  std::vector<std::size_t> strides(rank, element_bytes(layout.type));  // of each axis in the file, in bytes
+  for (std::size_t axis = 1; axis < rank; ++axis)
+    strides[axis] = strides[axis - 1] * static_cast<std::size_t>(layout.shape[axis - 1]);
+  std::vector<std::int64_t> position(rank, 0);
+  const std::span<std::byte> out = array->mutable_bytes();
+  std::size_t from = 0;
+  for (std::size_t to = 0; to < out.size(); to += element_bytes(layout.type)) {
+    std::memcpy(&out[to], &elements[from], element_bytes(layout.type));
+    for (std::size_t axis = rank; axis-- > 0;) {
+      from += strides[axis];
+      if (++position[axis] < layout.shape[axis]) break;
+      from -= strides[axis] * static_cast<std::size_t>(layout.shape[axis]);
+      position[axis] = 0;
+    }
+  }
+  return array;
 }
 
 }  // namespace
@@ -111,6 +141,12 @@ absl::StatusOr<Layout> layout_of(const std::string& dictionary, const std::strin
 bool is_npy(const std::string& path) { return extension_of(path) == ".npy"; }
 
 bool holds_npy(const std::string& path) { return input_extension(path) == ".npy"; }
+
+bool holds_truth_values(const std::string& path) {
+  if (!holds_npy(path)) return false;
+  const auto file = FileBytes::open(path);
+  return file.ok() && value_of(std::string(dictionary_in((*file)->text())), "descr", ",") == kTruthValues;
+}
 
 absl::StatusOr<Array> read_npy(const std::string& path) {
   const auto opened = FileBytes::open(path);
@@ -127,6 +163,7 @@ absl::StatusOr<Array> read_npy(const std::string& path) {
     return no_array(path, "it ends before its array does");
   const auto bytes =
       file->bytes().subspan(begin, static_cast<std::size_t>(*count) * element_bytes(layout->type));
+  if (layout->column_major) return in_row_major_order(*layout, bytes);
   if (begin % element_bytes(layout->type) == 0)  // in the file's own memory
     return Array::adopt(layout->type, layout->shape, bytes, [kept = file]() mutable { kept.reset(); });
   absl::StatusOr<Array> array = Array::allocate(layout->type, layout->shape);
@@ -143,7 +180,7 @@ absl::StatusOr<Array> read_npy(std::istream& file, const std::string& path) {
   file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
   if (static_cast<std::size_t>(file.gcount()) != bytes.size())
     return no_array(path, "it ends before its array does");
-  return array;
+  return layout->column_major ? in_row_major_order(*layout, bytes) : std::move(array);
 }
 
 std::string npy_header(const std::string& descr, const Shape& shape) {

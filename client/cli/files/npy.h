@@ -32,8 +32,12 @@ bool is_npy(const std::string& path);
 /// Whether an input is one: by its name, and standard input by what it begins with.
 bool holds_npy(const std::string& path);
 
-/// Maps a .npy file of little-endian numbers in row-major order: the array lies in the file's own memory, and
-/// what is changed of it stays here. Says what the file holds instead where it holds anything else.
+/// Whether an input is a .npy file of truth values, as NumPy keeps masks.
+bool holds_truth_values(const std::string& path);
+
+/// Maps a .npy file of little-endian numbers: the array lies in the file's own memory, and what is changed of
+/// it stays here. Column-major arrays are copied into row-major order, and truth values are UINT8 of 0 and 1.
+/// Says what the file holds instead where it holds anything else.
 absl::StatusOr<Array> read_npy(const std::string& path);
 
 /// Likewise from a stream that stands at its beginning; `path` is for errors.

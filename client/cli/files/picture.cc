@@ -4,6 +4,7 @@
 #include <absl/strings/str_join.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
 
 #include "cli/files/extension.h"
@@ -33,6 +34,15 @@ std::optional<ElementType> stored_as(const std::string& path, const PictureInput
   return std::nullopt;
 }
 
+/// A mask of zeros and ones in floats: of bytes 255 would be 1.
+absl::StatusOr<Array> mask_in_floats(const Array& mask) {
+  absl::StatusOr<Array> floats = Array::allocate(ElementType::kFloat32, mask.shape());
+  if (!floats.ok()) return floats;
+  auto* to = reinterpret_cast<float*>(floats->mutable_bytes().data());
+  for (const std::byte truth : mask.bytes()) *to++ = truth == std::byte{0} ? 0.0F : 1.0F;
+  return floats;
+}
+
 }  // namespace
 
 absl::StatusOr<PictureInput> read_picture(const std::string& path, ReadAs as, const PictureOptions& options,
@@ -47,6 +57,7 @@ absl::StatusOr<PictureInput> read_picture(const std::string& path, ReadAs as, co
           "--channels out"));
     }
     absl::StatusOr<Array> array = read_npy(path);
+    if (array.ok() && as == ReadAs::kFloats && holds_truth_values(path)) array = mask_in_floats(*array);
     if (!array.ok()) return array.status();
     input.pixels = *std::move(array);
     if (input.pixels.type() == ElementType::kUint8) input.integers = ElementType::kUint8;

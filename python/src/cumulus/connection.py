@@ -12,7 +12,7 @@ import grpc
 from .c_library.channel import Channel, Server
 from .cancellation import CallScope, cancellation
 from .credentials import ChannelSecurity, Credentials, secure
-from .errors import Cancelled, Error, Unavailable, from_status
+from .errors import Cancelled, Error, Unavailable, from_status, mistake_of_tls
 from .shared_memory.memory import SharedMemory, is_on_this_machine
 
 Progress = Callable[[int, int], None]
@@ -88,6 +88,7 @@ class Connection:
                                         connect_timeout, dead_after))
         security = secure(address, credentials)
         self._authorization = security.metadata or ()
+        self._encrypted = security.credentials is not None
         self.call_timeout = call_timeout
         options = _options(connect_timeout, dead_after)
         self._channels: List[grpc.Channel] = [_open(address, security, options) for _ in range(size)]
@@ -122,17 +123,29 @@ class Connection:
     def wait(self, timeout: float) -> None:
         """Until the server has taken the connection.
 
-        By a call: gRPC's watch of a channel's state goes on for 0.2 s, during which each call takes two more switches of threads.
+        By calls: gRPC's watch of a channel's state goes on for 0.2 s, during which each call takes two more switches of threads.
         """
-        stub = self._channels[0].unary_unary(_CAPABILITIES)
-        try:
-            stub(b"", timeout=timeout, metadata=self.metadata, wait_for_ready=True)
-        except grpc.RpcError as failure:
-            if failure.code() is not grpc.StatusCode.DEADLINE_EXCEEDED:
-                return  # it answers; what it refuses here it refuses the first call
+        deadline = time.monotonic() + timeout
+        words = self._silence(timeout, wait_for_ready=False)
+        if words is None:
+            return
+        mistake = mistake_of_tls(words, self.address)  # which waiting does not mend
+        if mistake is not None:
+            raise mistake
+        if self._silence(_left(deadline), wait_for_ready=True) is not None:
             cure = f"start cumulusd at {self.address}, or name another address"
-            raise Unavailable(f"no Cumulus server answers at {self.address} within {timeout:g} s; {cure}",
-                              cure=cure) from None
+            if "Socket closed" in words and not self._encrypted:
+                cure = f"if it speaks TLS, name the authority of its certificate (tls_ca, CUMULUS_TLS_CA); else {cure}"
+            raise Unavailable(f"no Cumulus server answers at {self.address} within {timeout:g} s ({words}); {cure}", cure=cure)
+
+    def _silence(self, timeout: float, *, wait_for_ready: bool) -> Optional[str]:
+        """What gRPC says of why nobody answers; None: somebody does. What a server refuses here it refuses the first call."""
+        try:
+            self._channels[0].unary_unary(_CAPABILITIES)(b"", timeout=timeout, metadata=self.metadata, wait_for_ready=wait_for_ready)
+        except grpc.RpcError as failure:
+            silent = (grpc.StatusCode.DEADLINE_EXCEEDED,) if wait_for_ready else (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE)
+            return failure.details() or "no word" if failure.code() in silent else None
+        return None
 
     def set_half_message(self, seconds: float) -> None:
         """As Capabilities.half_message says: a connection without calls is closed after 0.45 of it at the earliest."""

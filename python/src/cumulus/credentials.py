@@ -97,10 +97,25 @@ class ChannelSecurity:
         return (("authorization", self.authorization),) if self.authorization else None
 
 
+def _check_address(target: str) -> None:
+    """gRPC takes port 443 where an address has none, and of what is no port what is left of it in 16 bits."""
+    port = target.rpartition(":")[2] if ":" in target else ""
+    if not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):
+        raise InvalidArgument(f"server: is {target}; HOST:PORT with a port of 1 to 65535, or unix:PATH, is right", field="server")
+
+
+def _read_authorities(path: str) -> bytes:
+    authorities = _read("tls_ca", path)
+    if b"-----BEGIN CERTIFICATE-----" not in authorities:
+        raise InvalidArgument(f"tls_ca: '{path}' has no certificate in PEM; name the authority's certificate, not a key", field="tls_ca")
+    return authorities
+
+
 def secure(target: str, files: Credentials) -> ChannelSecurity:
     """Reads the files. A Unix socket has no need of them: who may open it is known."""
     if target.startswith("unix:"):
         return ChannelSecurity()
+    _check_address(target)
     if bool(files.tls_cert) != bool(files.tls_key):
         missing = "tls_key" if files.tls_cert else "tls_cert"
         raise InvalidArgument(f"{missing} is missing; a client's certificate and its key go together")
@@ -121,4 +136,4 @@ def secure(target: str, files: Credentials) -> ChannelSecurity:
         return ChannelSecurity(None, authorization)
     key = _read("tls_key", files.tls_key) if files.tls_key else None
     chain = _read("tls_cert", files.tls_cert) if files.tls_cert else None
-    return ChannelSecurity(grpc.ssl_channel_credentials(_read("tls_ca", files.tls_ca), key, chain), authorization)
+    return ChannelSecurity(grpc.ssl_channel_credentials(_read_authorities(files.tls_ca), key, chain), authorization)

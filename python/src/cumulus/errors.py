@@ -223,3 +223,17 @@ def from_status(code: str, message: str, trailer: bytes, address: str) -> Error:
                  metadata=details.metadata, violations=details.violations, retry_delay=details.retry_delay)
     error.code = code
     return error
+
+
+def mistake_of_tls(words: str, address: str) -> Optional[Error]:
+    """The exception for what gRPC says, in words only and as UNAVAILABLE, of certificates that do not fit. None: it says nothing of them."""
+    said = words.lower().replace("_", " ")  # OpenSSL's words, or BoringSSL's names
+    if "certificate verify failed" in said:
+        return Unauthenticated(f"the server at {address} shows a certificate that no authority in tls_ca has issued, or one that is not valid today")
+    if "is not in peer certificate" in said or "hostname verification check failed" in said:
+        return Unauthenticated(f"the server at {address} shows a certificate for other names; name the server as its certificate does, "
+                               "or give it one with this name as subjectAltName")
+    if "wrong version number" in said:
+        return InvalidArgument(f"tls_ca: the server at {address} does not speak TLS; leave tls_ca out (tls_ca, CUMULUS_TLS_CA), or start "
+                               "cumulusd with --tls-cert and --tls-key", field="tls_ca")
+    return None

@@ -49,6 +49,10 @@ std::vector<fs::path> files_of(std::span<const CocoMask> masks, const fs::path& 
 /// Nobody has named these files one by one, so none is replaced.
 absl::Status make_place(const fs::path& folder, std::span<const fs::path> files) {
   std::error_code error;
+  if (check_image_name(folder.string()).ok() && !fs::is_directory(folder, error)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--output: is ", folder.string(), ", and a folder for a picture of each mask is right"));
+  }
   fs::create_directory(folder, error);
   if (error) {
     return absl::PermissionDeniedError(

@@ -1,6 +1,7 @@
 #include "cli/commands/run_length/coco_encode.h"
 
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 
 #include <algorithm>
 #include <cmath>
@@ -14,7 +15,9 @@
 #include "cli/app/checks.h"
 #include "cli/commands/run_length/coco_dataset.h"
 #include "cli/commands/run_length/coco_file.h"
+#include "cli/files/elements.h"
 #include "cli/files/image.h"
+#include "cli/files/npy.h"
 #include "cli/job/read_ahead.h"
 #include "cumulus/coco_masks.h"
 
@@ -76,7 +79,27 @@ Pixels pixels_above(const Array& image, std::pair<std::size_t, std::size_t> chan
   return pixels;
 }
 
+/// Likewise of a NumPy array, whose numbers count as they are.
+absl::StatusOr<Pixels> read_array_pixels(const std::string& path, const EncodeOptions& options) {
+  const absl::StatusOr<Array> array = read_npy(path);
+  if (!array.ok()) return array.status();
+  const Shape& shape = array->shape();
+  if (shape.size() != 2 || shape[0] < 1 || shape[1] < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(path, ": has shape [", absl::StrJoin(shape, ", "),
+                                                   "]; a mask is [height, width], both at least 1"));
+  }
+  if (options.alpha)
+    return absl::InvalidArgumentError(absl::StrCat("--alpha: ", path, " has no alpha channel; leave it out"));
+  Pixels pixels{shape[0], shape[1], std::vector<std::uint8_t>(static_cast<std::size_t>(shape[0] * shape[1]))};
+  with_elements(*array, [&](const auto* elements) {
+    for (std::size_t i = 0; i < pixels.ones.size(); ++i)
+      pixels.ones[i] = static_cast<std::uint8_t>(static_cast<double>(elements[i]) > options.above);
+  });
+  return pixels;
+}
+
 absl::StatusOr<Pixels> read_pixels(const std::string& path, const EncodeOptions& options) {
+  if (holds_npy(path)) return read_array_pixels(path, options);
   const absl::StatusOr<Array> image = read_image(path);
   if (!image.ok()) return image.status();
   const auto all = static_cast<std::size_t>(image->shape()[2]);
@@ -229,8 +252,8 @@ void add_coco_encode(CommandLine& line, CLI::App& group) {
   encode
       .add_option(
           "masks", encoded->inputs,
-          "Images: what is not black is in the mask; or one COCO file (.json), whose polygons become masks: "
-          "everything else in it stays as it is")
+          "Images or .npy of [height, width]: what is not black, or more than 0, is in the mask; or one "
+          "COCO file (.json), whose polygons become masks: everything else in it stays as it is")
       ->required()
       ->type_name("MASK");
   line.add_output(encode, "-o,--output", encoded->output,

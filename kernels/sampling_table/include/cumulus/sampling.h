@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "cumulus/bilinear.h"
 #include "cumulus/cell_search.h"
@@ -375,6 +376,15 @@ CUMULUS_HOST_DEVICE inline Sample sample_bilinear(const TableView& table, std::u
 CUMULUS_HOST_DEVICE inline Sample sample(const TableView& table, std::uint32_t x0, std::uint32_t x1) {
   return table.header.interpolation == Interpolation::kBilinear ? sample_bilinear(table, x0, x1)
                                                                 : sample_constant(table, x0, x1);
+}
+
+/// The same of a point whose coordinates are floats in [0, 1), to which fixed_point() is applied. As integers
+/// they would all be 0.
+template <class X, class Y>
+CUMULUS_HOST_DEVICE inline std::enable_if_t<std::is_floating_point_v<X> && std::is_floating_point_v<Y>,
+                                            Sample>
+sample(const TableView& table, X x0, Y x1) {
+  return sample(table, fixed_point(static_cast<float>(x0)), fixed_point(static_cast<float>(x1)));
 }
 
 /// The density with which `sample` draws points at (u, v); positions outside [0, 1) count as the nearest
