@@ -99,6 +99,19 @@ FAULTS = {
 }
 
 
+@pytest.mark.parametrize("library", [True, False])
+def test_a_transfer_of_no_time_does_not_begin(daemon, library):
+    """Through shared memory it might be done in that."""
+    with connected(daemon.address, library) as (c, by_library):
+        array = c.allocate_shared((4 * MIB,), np.uint8)
+        there = c.upload(random((4 * MIB,), "uint8"))
+        by_library.clear()
+        for call in (lambda: c.upload(array, timeout=0), lambda: c.upload(np.array(array), timeout=0), lambda: there.numpy(timeout=0)):
+            with pytest.raises(cumulus.DeadlineExceeded, match="no time"):
+                call()
+        assert not by_library
+
+
 def remove_and_fetch(c, array):
     sent = c.upload(array)
     sent.delete()

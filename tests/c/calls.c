@@ -249,6 +249,7 @@ static void check_transfers(const cumulus_connect_options* options, cumulus_stat
   cumulus_array array = {CUMULUS_FLOAT32, 1, NULL, NULL, sizeof(values)};
   cumulus_destination destination = {"sessions/0/buffers/0", values, sizeof(values)};
   cumulus_transfer* transfer = NULL;
+  cumulus_uploaded soon = {10, NULL, ""};
   size_t size = 0;
   array.shape = shape;
   array.data = values;
@@ -259,6 +260,9 @@ static void check_transfers(const cumulus_connect_options* options, cumulus_stat
   EXPECT(cumulus_transfer_wait(transfer, 0) == 1);
   EXPECT(strcmp(cumulus_transfer_buffer(transfer), "") == 0 && cumulus_transfer_checksum(transfer) == 0);
   cumulus_transfer_release(transfer);
+  EXPECT(cumulus_channel_upload(channel, &session, &array, &terms, &soon, status) == CUMULUS_NOT_FOUND);
+  EXPECT(soon.buffer == NULL && soon.transfer != NULL);
+  cumulus_transfer_release(soon.transfer);
   SUCCEED(cumulus_channel_start_download(channel, &session, &destination, &terms, &transfer, status));
   cumulus_channel_release(channel); /* the transfer goes on */
   EXPECT(cumulus_transfer_result(transfer, status) == CUMULUS_NOT_FOUND);
@@ -273,6 +277,7 @@ static void check_wrong_transfers(const cumulus_connect_options* options, cumulu
   float values[2] = {1.0f, 2.0f};
   cumulus_destination destination = {NULL, values, sizeof(values)};
   cumulus_transfer* transfer = NULL;
+  cumulus_uploaded soon = {10, NULL, ""};
   EXPECT(refused(cumulus_channel_start_download(channel, &session, &destination, &terms, &transfer, status),
                  CUMULUS_INVALID_ARGUMENT, status, "destination.buffer"));
   destination.buffer = "sessions/0/buffers/0";
@@ -289,6 +294,11 @@ static void check_wrong_transfers(const cumulus_connect_options* options, cumulu
                  CUMULUS_INVALID_ARGUMENT, status, "options.size"));
   EXPECT(refused(cumulus_channel_start_upload(channel, &session, NULL, &terms, &transfer, status),
                  CUMULUS_INVALID_ARGUMENT, status, "array"));
+  EXPECT(refused(cumulus_channel_upload(channel, &session, NULL, &terms, &soon, status),
+                 CUMULUS_INVALID_ARGUMENT, status, "array"));
+  EXPECT(refused(cumulus_channel_upload(channel, &session, NULL, &terms, NULL, status),
+                 CUMULUS_INVALID_ARGUMENT, status, "uploaded"));
+  EXPECT(soon.transfer == NULL);
   EXPECT(transfer == NULL);
   cumulus_channel_release(channel);
 }
@@ -300,6 +310,7 @@ static void check_calls(const cumulus_connect_options* options, cumulus_status* 
   const cumulus_session_name session = {"sessions/0", NULL};
   cumulus_request request = CUMULUS_REQUEST;
   cumulus_call* call = NULL;
+  cumulus_answer soon = {10, NULL, NULL, 0};
   const void* answer = NULL;
   size_t size = 0;
   EXPECT(refused(cumulus_channel_start_call(channel, NULL, &request, &call, status), CUMULUS_INVALID_ARGUMENT,
@@ -323,9 +334,27 @@ static void check_calls(const cumulus_connect_options* options, cumulus_status* 
   EXPECT(strcmp(cumulus_status_reason(status), "SESSION_NOT_FOUND") == 0);
   EXPECT(cumulus_call_wait(call, 0) == 1);
   cumulus_call_release(call);
+  EXPECT(cumulus_channel_call(channel, &session, &request, &soon, status) == CUMULUS_NOT_FOUND);
+  EXPECT(soon.message == NULL && soon.call != NULL);
+  EXPECT(strcmp(cumulus_status_reason(status), "SESSION_NOT_FOUND") == 0);
+  cumulus_call_release(soon.call);
+  request.timeout_seconds = -1;
+  EXPECT(refused(cumulus_channel_call(channel, &session, &request, &soon, status), CUMULUS_INVALID_ARGUMENT,
+                 status, "request.timeout_seconds"));
+  EXPECT(refused(cumulus_channel_call(channel, &session, &request, NULL, status), CUMULUS_INVALID_ARGUMENT,
+                 status, "answer"));
+  EXPECT(soon.call == NULL);
+  request.timeout_seconds = 10;
   request.method = "/cumulus.v1.Server/GetCapabilities";
   request.message = NULL;
   request.message_size = 0;
+  SUCCEED(cumulus_channel_call(channel, NULL, &request, &soon, status));
+  EXPECT(soon.message != NULL && soon.size > 0);
+  cumulus_call_release(soon.call);
+  soon.seconds = 0;
+  SUCCEED(cumulus_channel_call(channel, NULL, &request, &soon, status));
+  EXPECT(soon.call != NULL && (soon.message == NULL || soon.size > 0)); /* it may be that fast */
+  cumulus_call_release(soon.call);
   SUCCEED(cumulus_channel_start_call(channel, NULL, &request, &call, status));
   cumulus_channel_release(channel); /* the call goes on */
   SUCCEED(cumulus_call_result(call, &answer, &size, status));

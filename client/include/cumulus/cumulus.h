@@ -164,7 +164,6 @@ CUMULUS_API int32_t cumulus_buffer_rank(const cumulus_buffer* buffer);
 CUMULUS_API const int64_t* cumulus_buffer_shape(
     const cumulus_buffer* buffer);                                    /* valid as long as the buffer */
 CUMULUS_API size_t cumulus_buffer_size(const cumulus_buffer* buffer); /* in bytes */
-
 /* Frees the device's memory, without waiting. */
 CUMULUS_API void cumulus_buffer_release(cumulus_buffer* buffer);
 
@@ -192,7 +191,6 @@ typedef struct cumulus_channel_options {
   double connect_timeout_seconds;   /* of one attempt to reach the server */
   double dead_after_seconds;        /* without a sign of life a server counts as dead; at least 2 */
 } cumulus_channel_options;
-
 #define CUMULUS_CHANNEL_OPTIONS \
   { sizeof(cumulus_channel_options), NULL, NULL, NULL, NULL, NULL, NULL, 0, 10.0, 40.0 }
 
@@ -216,7 +214,6 @@ typedef struct cumulus_transfer_options {
   int32_t checksum;        /* of an upload is wanted: cumulus_transfer_checksum */
   const char* request_id;  /* for the server's log, at most 128 bytes; NULL: none */
 } cumulus_transfer_options;
-
 #define CUMULUS_TRANSFER_OPTIONS \
   { sizeof(cumulus_transfer_options), 300.0, 0, 0, 0, NULL }
 
@@ -228,12 +225,23 @@ CUMULUS_API cumulus_code cumulus_channel_start_upload(cumulus_channel* channel,
                                                       const cumulus_transfer_options* options,
                                                       cumulus_transfer** transfer, cumulus_status* status);
 
+/* As cumulus_channel_start_upload, cumulus_transfer_wait and cumulus_transfer_result one after another, for
+ * languages of which each call into C takes its time. */
+typedef struct cumulus_uploaded {
+  double seconds;             /* to wait at most; the others are written */
+  cumulus_transfer* transfer; /* NULL: it has not begun; else to be released */
+  const char* buffer;         /* as cumulus_transfer_buffer; NULL, of CUMULUS_OK: it has not ended yet */
+} cumulus_uploaded;
+CUMULUS_API cumulus_code cumulus_channel_upload(cumulus_channel* channel, const cumulus_session_name* session,
+                                                const cumulus_array* array,
+                                                const cumulus_transfer_options* options,
+                                                cumulus_uploaded* uploaded, cumulus_status* status);
+
 typedef struct cumulus_destination {
   const char* buffer; /* its name, sessions/{session}/buffers/{buffer} */
   void* data;         /* host memory, nobody else's until the transfer has ended */
   size_t size;        /* of the buffer, in bytes */
 } cumulus_destination;
-
 /* Begins to copy a buffer of the session to host memory, verifying each chunk's checksum. */
 CUMULUS_API cumulus_code cumulus_channel_start_download(cumulus_channel* channel,
                                                         const cumulus_session_name* session,
@@ -248,7 +256,6 @@ CUMULUS_API int32_t cumulus_transfer_wait(cumulus_transfer* transfer, double sec
 CUMULUS_API size_t cumulus_transfer_done(const cumulus_transfer* transfer);
 /* Stops it, soon; its result is CUMULUS_CANCELLED unless it has ended before. */
 CUMULUS_API void cumulus_transfer_cancel(cumulus_transfer* transfer);
-
 /* Waits for the end, and says how it was. DATA_LOSS, and every other failure of a download: its memory holds
  * rubbish. */
 CUMULUS_API cumulus_code cumulus_transfer_result(cumulus_transfer* transfer, cumulus_status* status);
@@ -256,7 +263,6 @@ CUMULUS_API cumulus_code cumulus_transfer_result(cumulus_transfer* transfer, cum
 CUMULUS_API const char* cumulus_transfer_buffer(cumulus_transfer* transfer);
 /* Likewise: the CRC-32C of the chunks' CRC-32Cs, where the options want it; else 0. */
 CUMULUS_API uint32_t cumulus_transfer_checksum(cumulus_transfer* transfer);
-
 /* Cancels it and waits for its end. */
 CUMULUS_API void cumulus_transfer_release(cumulus_transfer* transfer);
 
@@ -268,7 +274,6 @@ CUMULUS_API cumulus_code cumulus_channel_allocate(cumulus_channel* channel, size
                                                   cumulus_status* status);
 /* No transfer may still use it. */
 CUMULUS_API void cumulus_memory_release(cumulus_memory* memory);
-
 /* Read during the call that it is given to. */
 typedef struct cumulus_request {
   size_t size;            /* of this structure, as the caller was compiled */
@@ -277,7 +282,6 @@ typedef struct cumulus_request {
   size_t message_size;    /* in bytes */
   double timeout_seconds; /* to the call's end, its repetitions included */
 } cumulus_request;
-
 #define CUMULUS_REQUEST \
   { sizeof(cumulus_request), NULL, NULL, 0, 300.0 }
 
@@ -287,6 +291,16 @@ CUMULUS_API cumulus_code cumulus_channel_start_call(cumulus_channel* channel,
                                                     const cumulus_session_name* session,
                                                     const cumulus_request* request, cumulus_call** call,
                                                     cumulus_status* status);
+/* As it, cumulus_call_wait and cumulus_call_result one after another: as cumulus_channel_upload. */
+typedef struct cumulus_answer {
+  double seconds;      /* to wait at most; the others are written */
+  cumulus_call* call;  /* NULL: it has not begun; else to be released */
+  const void* message; /* as of cumulus_call_result; NULL, of CUMULUS_OK: it has not ended yet */
+  size_t size;
+} cumulus_answer;
+CUMULUS_API cumulus_code cumulus_channel_call(cumulus_channel* channel, const cumulus_session_name* session,
+                                              const cumulus_request* request, cumulus_answer* answer,
+                                              cumulus_status* status);
 /* Of a call, which is not NULL; by any thread. */
 /* Waits for its end, `seconds` at most. Whether it has ended. */
 CUMULUS_API int32_t cumulus_call_wait(cumulus_call* call, double seconds);

@@ -96,6 +96,20 @@ cumulus_code cumulus_channel_start_call(cumulus_channel* channel, const cumulus_
   });
 }
 
+cumulus_code cumulus_channel_call(cumulus_channel* channel, const cumulus_session_name* session,
+                                  const cumulus_request* request, cumulus_answer* answer,
+                                  cumulus_status* status) {
+  const cumulus_code given = cumulus::c::guarded(status, [&]() -> cumulus::c::Outcome {
+    return cumulus::c::require({{"answer", answer}});
+  });
+  if (given != CUMULUS_OK) return given;
+  answer->message = nullptr;
+  answer->size = 0;
+  const cumulus_code begun = cumulus_channel_start_call(channel, session, request, &answer->call, status);
+  if (begun != CUMULUS_OK || cumulus_call_wait(answer->call, answer->seconds) == 0) return begun;
+  return cumulus_call_result(answer->call, &answer->message, &answer->size, status);
+}
+
 int32_t cumulus_call_wait(cumulus_call* call, double seconds) {
   cumulus_call::Answer& answer = *call->answer;
   if (seconds > 0 && !call->looked_for.exchange(true)) cumulus::c::look_for(answer);

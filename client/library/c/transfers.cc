@@ -225,6 +225,22 @@ cumulus_code cumulus_channel_start_upload(cumulus_channel* channel, const cumulu
   });
 }
 
+cumulus_code cumulus_channel_upload(cumulus_channel* channel, const cumulus_session_name* session,
+                                    const cumulus_array* array, const cumulus_transfer_options* options,
+                                    cumulus_uploaded* uploaded, cumulus_status* status) {
+  const cumulus_code given = cumulus::c::guarded(status, [&]() -> cumulus::c::Outcome {
+    return cumulus::c::require({{"uploaded", uploaded}});
+  });
+  if (given != CUMULUS_OK) return given;
+  uploaded->buffer = nullptr;
+  const cumulus_code begun =
+      cumulus_channel_start_upload(channel, session, array, options, &uploaded->transfer, status);
+  if (begun != CUMULUS_OK || cumulus_transfer_wait(uploaded->transfer, uploaded->seconds) == 0) return begun;
+  const cumulus_code ended = cumulus_transfer_result(uploaded->transfer, status);
+  if (ended == CUMULUS_OK) uploaded->buffer = cumulus_transfer_buffer(uploaded->transfer);
+  return ended;
+}
+
 cumulus_code cumulus_channel_start_download(cumulus_channel* channel, const cumulus_session_name* session,
                                             const cumulus_destination* destination,
                                             const cumulus_transfer_options* options,

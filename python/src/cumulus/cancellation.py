@@ -67,10 +67,15 @@ class CallScope:
             self._call.cancel()
 
 
-_current = threading.local()
+class _Current(threading.local):
+    """Of one thread."""
+
+    scope: Optional[Cancellation] = None
+
+
+_current = _Current()
 
 
 def cancellation() -> Optional[Cancellation]:
     """The scope that this thread's calls belong to, if any."""
-    scope: Optional[Cancellation] = getattr(_current, "scope", None)
-    return scope
+    return _current.scope

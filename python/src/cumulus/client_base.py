@@ -110,6 +110,9 @@ class ClientBase(OperationBase):
     @property
     def session(self) -> Session:
         """The session that owns the buffers; made when it is first needed, and anew once it has been lost."""
+        there = self._session
+        if there is not None and not there.lost:
+            return there
         with self._lock:
             if self._session is not None and self._session.lost:
                 self._take_capabilities()  # of a server that has restarted, as the name of its shared memory's socket
@@ -153,10 +156,12 @@ class ClientBase(OperationBase):
         except Error as error:
             self._forget(error, session)
             raise
-        if len(answer.arrays) != 1 or answer.arrays[0].WhichOneof("value") != "buffer":
+        arrays = answer.arrays
+        made = arrays[0] if len(arrays) == 1 else None
+        if made is None or made.WhichOneof("value") != "buffer":
             return Answer(self, answer, rpc, session, None).buffer("image")
         self.note_timings(answer.timings)
-        return Buffer(self.whole, answer.arrays[0].buffer, session)
+        return Buffer(source.client, made.buffer, session)
 
     def _forget(self, error: Error, session: Optional[Session]) -> None:
         if error.reason in GONE and session is not None:

@@ -9,6 +9,8 @@ Value = Union[int, memoryview]
 
 def varint(number: int) -> bytes:
     """A number of at least 0, seven bits a byte, the lowest first."""
+    if number <= 0x7F:
+        return bytes((number,))
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)

@@ -56,6 +56,18 @@ class Request(ctypes.Structure):
                 ("timeout_seconds", c_double)]
 
 
+class Answer(ctypes.Structure):
+    """cumulus_answer."""
+
+    _fields_ = [("seconds", c_double), ("work", c_void_p), ("message", c_void_p), ("size", c_size_t)]
+
+
+class Uploaded(ctypes.Structure):
+    """cumulus_uploaded."""
+
+    _fields_ = [("seconds", c_double), ("work", c_void_p), ("buffer", c_char_p)]
+
+
 _FUNCTIONS: Sequence[Tuple[str, Any, Sequence[Any]]] = (
     ("cumulus_version", c_char_p, ()),
     ("cumulus_status_create", c_void_p, ()),
@@ -66,6 +78,8 @@ _FUNCTIONS: Sequence[Tuple[str, Any, Sequence[Any]]] = (
     ("cumulus_channel_release", None, (c_void_p,)),
     ("cumulus_channel_start_upload", c_int32, (c_void_p, POINTER(SessionName), POINTER(Array), POINTER(TransferOptions),
                                                POINTER(c_void_p), c_void_p)),
+    ("cumulus_channel_upload", c_int32, (c_void_p, POINTER(SessionName), POINTER(Array), POINTER(TransferOptions), POINTER(Uploaded),
+                                         c_void_p)),
     ("cumulus_channel_start_download", c_int32, (c_void_p, POINTER(SessionName), POINTER(Destination), POINTER(TransferOptions),
                                                  POINTER(c_void_p), c_void_p)),
     ("cumulus_transfer_wait", c_int32, (c_void_p, c_double)),
@@ -78,6 +92,7 @@ _FUNCTIONS: Sequence[Tuple[str, Any, Sequence[Any]]] = (
     ("cumulus_channel_allocate", c_int32, (c_void_p, c_size_t, POINTER(c_void_p), POINTER(c_void_p), c_void_p)),
     ("cumulus_memory_release", None, (c_void_p,)),
     ("cumulus_channel_start_call", c_int32, (c_void_p, POINTER(SessionName), POINTER(Request), POINTER(c_void_p), c_void_p)),
+    ("cumulus_channel_call", c_int32, (c_void_p, POINTER(SessionName), POINTER(Request), POINTER(Answer), c_void_p)),
     ("cumulus_call_wait", c_int32, (c_void_p, c_double)),
     ("cumulus_call_cancel", None, (c_void_p,)),
     ("cumulus_call_result", c_int32, (c_void_p, POINTER(c_void_p), POINTER(c_size_t), c_void_p)),

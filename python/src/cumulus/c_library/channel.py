@@ -16,7 +16,7 @@ from ..arrays import MAX_EXTENTS, NDArray, element_of
 from ..cancellation import cancellation
 from ..credentials import Credentials
 from . import binding
-from .work import Call, Opened, Transfer, Work, held_up
+from .work import Call, Opened, SharedUpload, Transfer, Work, held_up
 
 SessionAndInstance = Tuple[str, str]
 """The names of a session and of the instance of the server that has it."""
@@ -66,12 +66,15 @@ class Channel:
 
     def _opened(self) -> Optional[Opened]:
         """None where the library cannot be used."""
+        there = self._open
+        if there is not None and there.is_here:
+            return there
         with self._lock:
             if not self._tried and not self._closed:
                 self._tried = True
                 library = binding.load()
                 self._open = None if library is None else _open(library, self._server, self._facts)
-            return self._open if self._open is not None and self._open.is_here() else None
+            return self._open if self._open is not None and self._open.is_here else None
 
     def upload(self, session: SessionAndInstance, array: binding.Array, options: binding.TransferOptions, memory: NDArray,
                progress: Optional[Callable[[int, int], None]] = None) -> Optional[Transfer]:
@@ -81,8 +84,16 @@ class Channel:
             return None
         arguments = (_named(session), array, options)
         transfer = Transfer(opened, memory, opened.library.cumulus_channel_start_upload, arguments, reads=True)
+        transfer.begin()
         self._finish(transfer, progress)
         return transfer
+
+    def upload_shared(self, session: SessionAndInstance, array: binding.Array, options: binding.TransferOptions, memory: NDArray) -> Optional[str]:
+        """The name of the new buffer, of `memory` that `allocate` made; None where the library cannot be used."""
+        opened = self._opened()
+        if opened is None:
+            return None
+        return self._finish(SharedUpload(opened, memory, (_named(session), array, options)), None).decode()
 
     def download(self, session: SessionAndInstance, name: str, options: binding.TransferOptions, memory: NDArray,
                  progress: Optional[Callable[[int, int], None]] = None) -> bool:
@@ -92,7 +103,9 @@ class Channel:
             return False
         destination = binding.Destination(name.encode(), memory.ctypes.data, memory.size)
         arguments = (_named(session), destination, options)
-        self._finish(Transfer(opened, memory, opened.library.cumulus_channel_start_download, arguments), progress)
+        transfer = Transfer(opened, memory, opened.library.cumulus_channel_start_download, arguments)
+        transfer.begin()
+        self._finish(transfer, progress)
         return True
 
     def call(self, session: SessionAndInstance, method: str, message: bytes, seconds: float) -> Optional[bytes]:
@@ -103,9 +116,10 @@ class Channel:
         opened = self._opened()
         if opened is None:
             return None
-        request = binding.Request(_SIZE_OF_REQUEST, method.encode(), message, len(message), min(seconds, _LONGEST_SECONDS))
+        seconds = seconds if seconds < _LONGEST_SECONDS else _LONGEST_SECONDS
+        request = binding.Request(_SIZE_OF_REQUEST, method.encode(), message, len(message), seconds)
         arguments = (_named(session) if session[0] else None, request)
-        return self._finish(Call(opened, opened.of_calls, opened.library.cumulus_channel_start_call, arguments), None)
+        return self._finish(Call(opened, arguments), None)
 
     def _finish(self, work: Work, progress: Optional[Callable[[int, int], None]]) -> bytes:
         """As `Work.finish`, until the caller's patience ends, by an exception, the thread's Cancellation or close(). Afterwards nobody but the
@@ -147,7 +161,7 @@ class Channel:
         """Stops what is under way, and waits for its end."""
         with self._lock:
             self._closed = True
-            running = [each for each in list(self._running) if each.is_here()]
+            running = [each for each in list(self._running) if each.is_here]
             self._open = None
         for begun in running:
             begun.cancel()
@@ -204,7 +218,7 @@ class Memory:
         return described
 
     def __del__(self) -> None:
-        if self._opened.is_here():
+        if self._opened.is_here:
             self._opened.library.cumulus_memory_release(self._handle)
 
 

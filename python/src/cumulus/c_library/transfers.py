@@ -74,8 +74,8 @@ def upload_shared(connection: Connection, session: str, whole: Tuple[NDArray, Me
         return None
     terms = options_of(_left(deadline), evictable=options["evictable"], ttl=ttl, request_id=options["request_id"])
     names = connection.session_and_instance(session)
-    transfer = _unless_broken(connection, lambda: connection.c_channel.upload(names, described.array, terms, array))
-    return None if transfer is None else Made(transfer.buffer, memory.nbytes, Spec(described.element_type, array.shape))
+    name = _unless_broken(connection, lambda: connection.c_channel.upload_shared(names, described.array, terms, array))
+    return None if name is None else Made(name, memory.nbytes, Spec(described.element_type, array.shape))
 
 
 def _left(deadline: float) -> float:
