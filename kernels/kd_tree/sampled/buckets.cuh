@@ -17,6 +17,8 @@ struct BucketTable {
   std::uint32_t* begins;  // [buckets + 1]
   std::uint32_t* large;   // [buckets]: those that are larger than most
   std::uint32_t* large_count;
+  std::uint32_t* uneven;  // [buckets]: those that no bins split evenly
+  std::uint32_t* uneven_count;
   std::uint32_t* crowded;  // 1: some part found no room
 };
 
@@ -89,6 +91,7 @@ static __global__ void __launch_bounds__(kSumThreads) sum_buckets(SumJob job) {
   job.table.begins[job.bucket_count] = carry;
   *job.table.crowded = over ? 1 : 0;
   *job.table.large_count = large;
+  *job.table.uneven_count = 0;
   job.report->crowded = over ? 1 : 0;
 }
 

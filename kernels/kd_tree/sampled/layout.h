@@ -40,6 +40,12 @@ CUMULUS_HOST_DEVICE constexpr std::size_t part_bytes(int threads, std::size_t po
   return 4 * (bins + 4 + words + 5 * points + 17 * groups + 2);
 }
 
+/// Likewise, of a block that splits a bucket of at most `points` between bins, into `leaves`.
+CUMULUS_HOST_DEVICE constexpr std::size_t binned_bytes(int threads, std::size_t points, std::size_t leaves) {
+  const std::size_t bins = static_cast<std::size_t>(threads) * kThreadBins;
+  return 92 * leaves + 4 * bins + 4 * 32 + 18 * points;
+}
+
 /// Counters that all blocks add to are in different sectors of L2.
 inline constexpr unsigned kCounterStride = 8;
 

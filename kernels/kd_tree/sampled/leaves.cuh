@@ -168,8 +168,8 @@ __device__ void build_part(const LeafJob& job, unsigned number, unsigned count, 
   }
 }
 
-/// Buckets become subtrees.
-/// Owns: block b bucket b, unless it is large; of large ones, every gridDim.x-th of the list from b on.
+/// Buckets that no bins split evenly become subtrees, at medians.
+/// Owns: block b every gridDim.x-th of their list from b on.
 /// Reads: the bucket's points, once; its begin; whether all buckets have found room.
 /// Writes: the bucket's points and indices in the tree's order, and its nodes.
 /// Waits for: the kernel in front of it; nothing of other blocks.
@@ -181,13 +181,8 @@ __global__ void __launch_bounds__(kThreads, kBucketThreads / kThreads) build_buc
   wait_for_primary_kernel();
   allow_secondary_kernel();
   if (*job.table.crowded != 0) return;
-  if (!job.large) {
-    const unsigned count = *job.parts.count(blockIdx.x);
-    if (count <= job.capacity) build_part<kThreads, kItems>(job, blockIdx.x, count, memory);
-    return;
-  }
-  for (unsigned i = blockIdx.x; i < *job.table.large_count; i += gridDim.x) {
-    const unsigned number = job.table.large[i];
+  for (unsigned i = blockIdx.x; i < *job.table.uneven_count; i += gridDim.x) {
+    const unsigned number = job.table.uneven[i];
     build_part<kThreads, kItems>(job, number, *job.parts.count(number), memory);
     __syncthreads();
   }

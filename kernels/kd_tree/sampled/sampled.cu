@@ -1,11 +1,13 @@
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
 #include "kernels/core/cuda_error.h"
 #include "kernels/core/div.h"
 #include "kernels/kd_tree/build/take_points.cuh"
+#include "kernels/kd_tree/sampled/binned_leaves.cuh"
 #include "kernels/kd_tree/sampled/buckets.cuh"
 #include "kernels/kd_tree/sampled/leaves.cuh"
 #include "kernels/kd_tree/sampled/planes.cuh"
@@ -18,6 +20,8 @@ namespace cumulus::kd_tree {
 namespace {
 
 constexpr int kGatherThreads = 128;
+/// Threads that share a multiprocessor's registers, 64 each.
+constexpr int kBinnedThreads = 1024;
 
 struct Buffers {
   Planes planes;
@@ -39,8 +43,10 @@ struct Buffers {
     counters = scratch.take<std::uint32_t>(counter_words(plan.first_levels, plan.second_levels));
     table.begins = scratch.take<std::uint32_t>(bucket_count + 1).data();
     table.large = scratch.take<std::uint32_t>(bucket_count).data();
-    table.large_count = scratch.take<std::uint32_t>(2).data();
+    table.uneven = scratch.take<std::uint32_t>(bucket_count).data();
+    table.large_count = scratch.take<std::uint32_t>(3).data();
     table.crowded = table.large_count + 1;
+    table.uneven_count = table.large_count + 2;
     first_samples = scratch.take<PointRecord>(static_cast<std::size_t>(plan.first_samples)).data();
     std::uint32_t* const bucket_counts = counters.data();
     std::uint32_t* const part_counts = bucket_counts + bucket_count;
@@ -92,10 +98,10 @@ class SampledBuild {
     if (view == nullptr) download(report);
     CudaEvent counted;
     counted.record(stream_);
-    if (plan_.wide_blocks) {
-      build_leaves<kWideBuckets>();
+    if (job_.shape.dimensions == 3) {
+      build_all_leaves<3>();
     } else {
-      build_leaves<kNarrowBuckets>();
+      build_all_leaves<2>();
     }
     counted.wait();
     if (report->crowded != 0) return false;
@@ -171,17 +177,36 @@ class SampledBuild {
             job_.tree.idx_array.data()};
   }
 
-  template <const BucketBlocks& kBlocks>
+  template <int D>
+  void build_all_leaves() {
+    if (plan_.wide_blocks) {
+      build_leaves<kWideBuckets, D>();
+    } else {
+      build_leaves<kNarrowBuckets, D>();
+    }
+  }
+
+  template <const BucketBlocks& kBlocks, int D>
   void build_leaves() {
     const std::size_t leaves = std::size_t{1} << plan_.bucket_levels;
+    const std::int64_t multiprocessors = executor_.device().multiprocessors();
+    constexpr int kLargeBlocks = kBinnedThreads / kBlocks.large_threads;
+    const unsigned large =
+        std::min(plan_.bucket_capacity, static_cast<unsigned>(kBlocks.large_threads * kBlocks.items));
+    launch_dependent<build_binned<D, kBlocks.large_threads, kBlocks.items, kLargeBlocks>>(
+        stream_,
+        {kLargeBlocks * multiprocessors, kBlocks.large_threads,
+         binned_bytes(kBlocks.large_threads, large, leaves)},
+        leaf_job(large, true));
+    launch_dependent<build_binned<D, kBlocks.threads, kBlocks.items, kBinnedThreads / kBlocks.threads>>(
+        stream_,
+        {bucket_count(), kBlocks.threads, binned_bytes(kBlocks.threads, plan_.small_capacity, leaves)},
+        leaf_job(plan_.small_capacity, false));
     launch_dependent<build_buckets<kBlocks.large_threads, kBlocks.large_items>>(
         stream_,
-        {executor_.device().multiprocessors(), kBlocks.large_threads,
+        {4 * multiprocessors, kBlocks.large_threads,
          part_bytes(kBlocks.large_threads, plan_.bucket_capacity, leaves)},
         leaf_job(plan_.bucket_capacity, true));
-    launch_dependent<build_buckets<kBlocks.threads, kBlocks.items>>(
-        stream_, {bucket_count(), kBlocks.threads, part_bytes(kBlocks.threads, plan_.small_capacity, leaves)},
-        leaf_job(plan_.small_capacity, false));
     const int below = plan_.upper_levels() - kUpperLevels;
     launch_dependent<bound_upper_nodes>(
         stream_, {std::int64_t{1} << (below > 0 ? below : 0), 1 << kUpperLevels},
