@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "cumulus/sampling.h"
@@ -169,6 +170,21 @@ TEST(SamplingHeader, ReadsRadixForestsOfVersionTwo) {
             << name_of(pattern);
       }
     }
+  }
+}
+
+/// Random numbers of renderers are floats, of which uint32_t would make 0 without a word.
+TEST(SamplingHeader, TakesFloatsAsPlacesInTheUnitSquare) {
+  const OracleTable oracle = oracle_table(make_map<float>({37, 61}, 1, 0, MapPattern::kSun), {.method = 1});
+  const std::vector<unsigned char> table = oracle.bytes();
+  const sampling::TableView view = view_of(table);
+  for (const auto& [x0, x1] : {std::pair{0.25, 0.75}, std::pair{0.0, 1.0}, std::pair{0.625, 0.125}}) {
+    const sampling::Sample whole = sample(view, sampling::fixed_point(static_cast<float>(x0)),
+                                          sampling::fixed_point(static_cast<float>(x1)));
+    const sampling::Sample doubles = sample(view, x0, x1);
+    const sampling::Sample floats = sample(view, static_cast<float>(x0), static_cast<float>(x1));
+    EXPECT_EQ(std::pair(doubles.u, doubles.v), std::pair(whole.u, whole.v));
+    EXPECT_EQ(std::pair(floats.u, floats.v), std::pair(whole.u, whole.v));
   }
 }
 
