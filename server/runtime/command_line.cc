@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <vector>
 
 #include "server/pipeline/text.h"
@@ -90,7 +91,9 @@ void declare(CLI::App& app, Flags& flags) {
   app.add_option("--memory", flags.memory_bytes, "Memory budget of each device, in bytes or with K, M or G")
       ->transform(CLI::AsSizeValue(false))
       ->check([](const std::string& bytes) {
-        return bytes == "0" ? std::string("is 0; more is right, such as 8G") : std::string();
+        const double count = std::strtod(bytes.c_str(), nullptr);  // of -1 it is 2^64 - 1
+        const bool right = count > 0 && count < 0x1p63;
+        return right ? std::string() : std::string("a number above 0 is right, such as 8G");
       });
   app.add_flag("--memory-on-demand", flags.memory_on_demand,
                "Take a GPU's memory when it is needed, up to the budget, rather than all of it at start");

@@ -326,7 +326,7 @@ TEST(CommandLine, WhatIsWrongIsSaidInASentence) {
   EXPECT_EQ(refused({"--memory", "lots"}).code, 2);
   EXPECT_EQ(refused({"--memory", "-1"}).code, 2);
   EXPECT_EQ(refused({"--memory", "0"}).code, 2);
-  EXPECT_THAT(refused({"--memory", "0"}).text, HasSubstr("--memory: is 0; more is right, such as 8G;"));
+  EXPECT_THAT(refused({"--memory", "0"}).text, HasSubstr("--memory: a number above 0 is right, such as 8G;"));
   EXPECT_EQ(refused({"--threads", "-1"}).code, 2);
   EXPECT_EQ(refused({"--lame-duck", "-1"}).code, 2);
   EXPECT_EQ(refused({"--log-level", "loud"}).code, 1);

@@ -12,6 +12,17 @@
 #include "cumulus/radix_forest.h"
 #include "cumulus/table_format.h"
 
+namespace cumulus::sampling {
+
+/// Which of `count` equal parts of [0, 1) holds `position`; outside of it the nearest; of NaN the first.
+CUMULUS_HOST_DEVICE inline std::uint32_t cell_of(float position, std::uint32_t count) {
+  if (!(position > 0.0F)) return 0;
+  if (position >= 1.0F) return count - 1;
+  return detail::smaller(static_cast<std::uint32_t>(position * static_cast<float>(count)), count - 1);
+}
+
+}  // namespace cumulus::sampling
+
 namespace cumulus::sampling::detail {
 
 // --- guide tables ----------------------------------------------------------------------------------------

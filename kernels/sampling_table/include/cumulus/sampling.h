@@ -46,13 +46,6 @@ CUMULUS_HOST_DEVICE inline float step(float x, int ulps) {
 
 }  // namespace detail
 
-/// Which of `count` equal parts of [0, 1) holds `position`; outside of it the nearest; of NaN the first.
-CUMULUS_HOST_DEVICE inline std::uint32_t cell_of(float position, std::uint32_t count) {
-  if (!(position > 0.0F)) return 0;
-  if (position >= 1.0F) return count - 1;
-  return detail::smaller(static_cast<std::uint32_t>(position * static_cast<float>(count)), count - 1);
-}
-
 /// The unit vector of a lat-long position: (0, 1, 0) for v = 0; (0, 0, -1) for (0, 1/2); (1, 0, 0) for (1/4,
 /// 1/2).
 CUMULUS_HOST_DEVICE inline void direction_of(float u, float v, float direction[3]) {
@@ -378,12 +371,9 @@ CUMULUS_HOST_DEVICE inline Sample sample(const TableView& table, std::uint32_t x
                                                                 : sample_constant(table, x0, x1);
 }
 
-/// The same of a point whose coordinates are floats in [0, 1), to which fixed_point() is applied. As integers
-/// they would all be 0.
-template <class X, class Y>
-CUMULUS_HOST_DEVICE inline std::enable_if_t<std::is_floating_point_v<X> && std::is_floating_point_v<Y>,
-                                            Sample>
-sample(const TableView& table, X x0, Y x1) {
+/// Likewise of floats in [0, 1), by fixed_point(): as integers they would all be 0.
+template <class T, class = std::enable_if_t<std::is_floating_point_v<T>>>
+CUMULUS_HOST_DEVICE inline Sample sample(const TableView& table, T x0, T x1) {
   return sample(table, fixed_point(static_cast<float>(x0)), fixed_point(static_cast<float>(x1)));
 }
 
