@@ -3,6 +3,7 @@
  *   c_calls ADDRESS FOLDER [CA TOKEN_FILE]
  * Writes FOLDER/sky.cst and exits with 0; prints what was wrong, and exits with 1.
  */
+#include <cumulus/channel.h>
 #include <cumulus/cumulus.h>
 #include <math.h>
 #include <stdio.h>

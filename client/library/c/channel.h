@@ -3,7 +3,7 @@
 #include <cmath>
 #include <memory>
 
-#include "cumulus/cumulus.h"
+#include "cumulus/channel.h"
 #include "library/c/handles.h"
 #include "library/connection.h"
 
