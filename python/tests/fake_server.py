@@ -109,3 +109,20 @@ def connect(server, **options):
 
 def receive(requests):
     return [transfer_pb2.WriteBufferRequest.FromString(message) for message in requests]
+
+
+def resident(server, c):
+    server.handlers["WriteBuffer"] = lambda requests, _: (list(requests), buffer("sessions/s/buffers/b", DATA))[1]
+    return c.upload(DATA)
+
+
+def hanging(server, method):
+    ended = threading.Event()
+
+    def hang(request, context):
+        context.add_callback(ended.set)
+        ended.wait(10)
+        return b""
+
+    server.handlers[method] = hang
+    return ended

@@ -6,8 +6,7 @@ import cumulus
 import cumulus.aio
 import numpy as np
 import pytest
-from fake_server import FakeServer
-from test_calls import hanging
+from fake_server import FakeServer, hanging
 
 RANDOM = np.random.default_rng(9)
 

@@ -1,9 +1,5 @@
-"""How calls go wrong, are repeated, resumed, renewed and cancelled: against a server that a test chooses."""
+"""How calls go wrong, are repeated, resumed and renewed: against a server that a test chooses."""
 
-import contextlib
-import faulthandler
-import signal
-import threading
 import time
 
 import cumulus
@@ -12,7 +8,7 @@ import grpc
 import numpy as np
 import pytest
 from cumulus.v1 import array_pb2, recursive_filter_pb2, sessions_pb2, transfer_pb2
-from fake_server import CHUNK, DATA, abort, buffer, connect, receive, server  # noqa: F401
+from fake_server import CHUNK, DATA, abort, buffer, connect, hanging, receive, resident, server  # noqa: F401
 
 
 @pytest.mark.parametrize("method", ["WriteBuffer", "ReadBuffer"])
@@ -52,11 +48,6 @@ def chunk(data, offset, checksum=None):
     part = data[offset : offset + CHUNK]
     checksum = google_crc32c.value(part) if checksum is None else checksum
     return transfer_pb2.ReadBufferResponse(offset=offset, crc32c=checksum, data=part).SerializeToString()
-
-
-def resident(server, c):
-    server.handlers["WriteBuffer"] = lambda requests, _: (list(requests), buffer("sessions/s/buffers/b", DATA))[1]
-    return c.upload(DATA)
 
 
 def test_a_download_goes_on_where_it_broke(server):
@@ -305,101 +296,6 @@ def test_an_outage_is_waited_for_no_longer_than_allowed(server):
         with pytest.raises(cumulus.Unavailable):
             c.blur(array, 1)
         assert 0.25 < time.monotonic() - start < 5  # three waits, of 0.2625 s at least; the fourth would end too late
-
-
-def hanging(server, method):
-    ended = threading.Event()
-
-    def hang(request, context):
-        context.add_callback(ended.set)
-        ended.wait(10)
-        return b""
-
-    server.handlers[method] = hang
-    return ended
-
-
-def interrupt(_, __):
-    raise KeyboardInterrupt
-
-
-def once_called(server, method, then):
-    """Does something from another thread when the server has had the call for a moment."""
-    before = server.count(method)
-
-    def watch():
-        while server.count(method) == before:
-            time.sleep(0.01)
-        time.sleep(0.1)
-        then()
-
-    threading.Thread(target=watch, daemon=True).start()
-
-
-def interrupted(server, method, call):
-    """Calls, and interrupts it; how long it went on after that."""
-    signal.signal(signal.SIGALRM, interrupt)
-    at = []
-    once_called(server, method, lambda: (at.append(time.monotonic()), signal.pthread_kill(
-        threading.main_thread().ident, signal.SIGALRM)))
-    with pytest.raises(KeyboardInterrupt):
-        call()
-    return time.monotonic() - at[0]
-
-
-def test_keyboard_interrupt_cancels_a_call(server):
-    with connect(server) as c:
-        c.session
-        ended = hanging(server, "GetSession")
-        assert interrupted(server, "GetSession", c.session.renew) < 1.5
-        assert ended.wait(10), "the server was not told"
-
-
-@pytest.mark.parametrize("method", ["WriteBuffer", "ReadBuffer"])
-def test_keyboard_interrupt_cancels_a_transfer(server, method):
-    with connect(server) as c:
-        array = resident(server, c)
-        ended = hanging(server, method)
-        call = array.numpy if method == "ReadBuffer" else lambda: c.upload(DATA)
-        assert interrupted(server, method, call) < 1.5
-        assert ended.wait(10), "the server was not told"
-
-
-def test_keyboard_interrupt_ends_an_upload_at_any_moment(server):
-    """Also in the middle of gRPC's code, whose locks it would leave locked: then the client would hang, and its next calls."""
-    def hang(_, context):
-        ended = threading.Event()
-        if context.add_callback(ended.set):
-            ended.wait(2)
-        return b""
-
-    random = np.random.default_rng(32)
-    with connect(server) as c:
-        resident(server, c)
-        server.handlers["WriteBuffer"] = hang
-        signal.signal(signal.SIGALRM, interrupt)
-        faulthandler.dump_traceback_later(100, exit=True)  # a test that hangs says where
-        for _ in range(100):
-            # Error: Python itself loses an interrupt that comes while something is finalized, and the server's answer is none.
-            with contextlib.suppress(KeyboardInterrupt, cumulus.Error):
-                try:
-                    signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-4, 0.01))
-                    c.upload(DATA)
-                finally:
-                    signal.setitimer(signal.ITIMER_REAL, 0)
-        c.session.renew()
-        faulthandler.cancel_dump_traceback_later()
-
-
-def test_a_cancellation_stops_the_calls_within_it(server):
-    with connect(server) as c:
-        c.session
-        ended = hanging(server, "GetSession")
-        scope = cumulus.Cancellation()
-        once_called(server, "GetSession", scope.cancel)
-        with scope, pytest.raises(cumulus.Cancelled):
-            c.session.renew()
-        assert ended.wait(2)
 
 
 def test_a_deadline_ends_a_call(server):

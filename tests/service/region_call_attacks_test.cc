@@ -59,22 +59,19 @@ TEST_F(RegionCallAttacks, OfGarbageAreClosed) {
                                std::string(kMaxSharedMemoryCall + 1, 'a'), with_region.SerializeAsString()};
   for (const std::string& text : texts) {
     RawSharedRegion ring(server_.socket->address());
-    ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-    make_known(ring);
+    open_known(ring);
     call(ring, SharedMemoryCall::kWrite, text);
     EXPECT_TRUE(ring.is_closed());
   }
   RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  make_known(ring);
+  open_known(ring);
   call(ring, static_cast<SharedMemoryCall>(3), write_text(1000));
   EXPECT_TRUE(ring.is_closed());
 }
 
 TEST_F(RegionCallAttacks, WhileATransferUsesTheRegionCloseIt) {
   RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  make_known(ring);
+  open_known(ring);
   call(ring, SharedMemoryCall::kWrite, write_text(1000));
   ASSERT_EQ(ring.next().kind, Message::kBegin);
   call(ring, SharedMemoryCall::kWrite, write_text(1000));
@@ -85,8 +82,7 @@ TEST_F(RegionCallAttacks, WhileATransferUsesTheRegionCloseIt) {
 TEST_F(RegionCallAttacks, ThatHangUpInTheMiddleLeaveNothing) {
   for (const bool begun : {false, true}) {
     RawSharedRegion ring(server_.socket->address());
-    ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-    make_known(ring);
+    open_known(ring);
     call(ring, SharedMemoryCall::kWrite, write_text(4 * kSharedSlotBytes));
     if (begun) {
       ASSERT_EQ(ring.next().kind, Message::kBegin);
@@ -98,8 +94,7 @@ TEST_F(RegionCallAttacks, ThatHangUpInTheMiddleLeaveNothing) {
 
 TEST_F(RegionCallAttacks, ThatGiveAndHangUpLeaveNothing) {
   RawSharedRegion first(server_.socket->address());
-  ASSERT_TRUE(first.ask_to_call(Message::kRing)) << first.text;
-  make_known(first);
+  open_known(first);
   const std::string name = upload(first, random_bytes(4 * kSharedSlotBytes));
   for (int i = 0; i < 8; ++i) {
     RawSharedRegion ring(server_.socket->address());
@@ -113,8 +108,7 @@ TEST_F(RegionCallAttacks, ThatGiveAndHangUpLeaveNothing) {
 
 TEST_F(RegionCallAttacks, ThatGiveAgainWhatTheyGaveAreClosed) {
   RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  make_known(ring);
+  open_known(ring);
   const std::string name = upload(ring, random_bytes(4 * kSharedSlotBytes));
   call(ring, SharedMemoryCall::kReadGiven, read_text(name));
   for (int i = 0; i < 5; ++i) ring.send({.kind = Message::kFree, .slot = 0});

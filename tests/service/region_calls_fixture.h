@@ -31,6 +31,11 @@ class RegionCallsFixture : public ::testing::Test {
     ASSERT_EQ(ring.next().kind, Message::kFree);
     ASSERT_TRUE(done.get().ok());
   }
+  /// A ring that tells of calls, and that the server knows.
+  void open_known(RawSharedRegion& ring) {
+    ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
+    make_known(ring);
+  }
   std::string write_text(std::size_t bytes) const {
     return server_.write_request("", bytes).SerializeAsString();
   }

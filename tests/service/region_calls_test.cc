@@ -30,8 +30,7 @@ TEST_F(RegionCalls, BringArraysThereAndBackAgainAndAgain) {
 
 TEST_F(RegionCalls, AreWaitedForByADrain) {
   RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  make_known(ring);
+  open_known(ring);
   EXPECT_TRUE(all_ends_within(absl::Seconds(10)));
   call(ring, SharedMemoryCall::kWrite, write_text(1000));
   ASSERT_EQ(ring.next().kind, Message::kBegin);
@@ -43,8 +42,7 @@ TEST_F(RegionCalls, AreWaitedForByADrain) {
 
 TEST_F(RegionCalls, MayBeOnARegionLikeOneThatIsKnown) {
   RawSharedRegion first(server_.socket->address());
-  ASSERT_TRUE(first.ask_to_call(Message::kRing)) << first.text;
-  make_known(first);
+  open_known(first);
   RawSharedRegion second(server_.socket->address());
   ASSERT_TRUE(second.ask_to_call(Message::kRing, 0, first.text)) << second.text;
   EXPECT_EQ(second.said, kTakes | kRegionIsKnown);
@@ -63,8 +61,7 @@ TEST_F(RegionCalls, MayBeOnARegionLikeOneThatIsKnown) {
 
 TEST_F(RegionCalls, ThatAreRefusedSayWhyAndLeaveTheRegion) {
   RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  make_known(ring);
+  open_known(ring);
   call(ring, SharedMemoryCall::kRead, read_text(server_.session + "/buffers/none"));
   const RawSharedRegion::Answer answer = ring.answer();
   EXPECT_EQ(answer.code, static_cast<std::uint32_t>(grpc::StatusCode::NOT_FOUND));
@@ -77,8 +74,7 @@ TEST_F(RegionCalls, ThatAreRefusedSayWhyAndLeaveTheRegion) {
 
 TEST_F(RegionCalls, EndWithTheirDeadlineAndTheirRing) {
   RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  make_known(ring);
+  open_known(ring);
   call(ring, SharedMemoryCall::kWrite, write_text(1000), 1'000'000);
   EXPECT_EQ(ring.answer().code, static_cast<std::uint32_t>(grpc::StatusCode::DEADLINE_EXCEEDED));
   EXPECT_TRUE(ring.is_closed());
@@ -86,8 +82,7 @@ TEST_F(RegionCalls, EndWithTheirDeadlineAndTheirRing) {
 
 TEST_F(RegionCalls, ThatAreCancelledAreAnswered) {
   RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  make_known(ring);
+  open_known(ring);
   call(ring, SharedMemoryCall::kWrite, write_text(1000));
   ring.send({.kind = Message::kCancel});
   EXPECT_EQ(ring.answer().code, static_cast<std::uint32_t>(grpc::StatusCode::CANCELLED));
@@ -96,8 +91,7 @@ TEST_F(RegionCalls, ThatAreCancelledAreAnswered) {
 
 TEST_F(RegionCalls, ThatGiveTheirSlotsNeedNoBegin) {
   RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  make_known(ring);
+  open_known(ring);
   const std::string data = random_bytes(2 * kSharedSlotBytes + 5);
   const std::string name = upload(ring, data);
   for (int i = 0; i < 2; ++i) {
@@ -114,8 +108,7 @@ TEST_F(RegionCalls, ThatGiveTheirSlotsNeedNoBegin) {
 
 TEST_F(RegionCalls, OfMoreThanARingHoldsGiveItWholeAndThenEachSlot) {
   RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  make_known(ring);
+  open_known(ring);
   const std::string data = random_bytes((kSharedSlots + 1) * kSharedSlotBytes);
   RawSharedRegion array(server_.socket->address());
   ASSERT_TRUE(array.ask_to_call(Message::kArray, data.size(), ring.text)) << array.text;
@@ -139,8 +132,7 @@ TEST_F(RegionCalls, OfMoreThanARingHoldsGiveItWholeAndThenEachSlot) {
 
 TEST_F(RegionCalls, GiveAnArraysRegionWhole) {
   RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  make_known(ring);
+  open_known(ring);
   const std::string data = random_bytes(2 * kSharedSlotBytes + 5);
   const std::string name = upload(ring, data);
   RawSharedRegion array(server_.socket->address());
@@ -160,8 +152,7 @@ TEST_F(RegionCalls, AreSeenByWhoLooksAfterTheServer) {
   const std::string trace_id = "4bf92f3577b34da6a3ce929d0e0e4736";
   const std::string trace = "00-" + trace_id + "-00f067aa0ba902b7-01";
   RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  make_known(ring);
+  open_known(ring);
   const server::Telemetry& telemetry = server_.runtime.telemetry;
   const std::string uploads = "cumulus_rpc_handled_total{code=\"OK\",method=\"WriteShared\"} ";
   const std::string bytes = "cumulus_transfer_bytes_total{direction=\"upload\",transport=\"shared\"} ";
@@ -183,8 +174,7 @@ TEST_F(RegionCalls, AreSeenByWhoLooksAfterTheServer) {
 
 TEST_F(RegionCalls, WithATraceThatIsNoneHaveNone) {
   RawSharedRegion ring(server_.socket->address());
-  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
-  make_known(ring);
+  open_known(ring);
   const std::string text = read_text(server_.session + "/buffers/none");
   for (const std::string& trace :
        {std::string("\",\"admin\":true"), std::string(kMaxSharedMemoryCall - text.size(), '0')}) {

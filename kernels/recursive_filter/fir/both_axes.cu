@@ -11,6 +11,15 @@
 namespace cumulus::recursive_filter {
 namespace {
 
+/// Calls run with the one of these numbers that is `value`, a constant then; with the last one if none is.
+template <int kFirst, int... kOthers, class Run>
+void run_with(int value, const Run& run) {
+  if constexpr (sizeof...(kOthers) > 0) {
+    if (value != kFirst) return run_with<kOthers...>(value, run);
+  }
+  run(std::integral_constant<int, kFirst>());
+}
+
 /// What stages that sample and interpolate have in common.
 template <class Stage, class Tile>
 Stage stage_on_device(const FirStage& stage, const Tile& tile, const Layers& layers) {
@@ -50,16 +59,7 @@ void run_sampling(CudaExecutor& executor, const FirStage& stage, const SamplingT
                               : launch_blocks<sample_both<float, at_once.value>, float, float>(
                                     executor, on_device, blocks, block, layers);
   };
-  switch (sampling_taps(taps)) {
-    case 4:
-      return run(std::integral_constant<int, 4>());
-    case 6:
-      return run(std::integral_constant<int, 6>());
-    case 8:
-      return run(std::integral_constant<int, 8>());
-    default:
-      return run(std::integral_constant<int, kMaxColumnTaps>());
-  }
+  run_with<4, 6, 8, kMaxColumnTaps>(sampling_taps(taps), run);
 }
 
 void run_interpolation(CudaExecutor& executor, const FirStage& stage, const InterpolationTile& tile,
@@ -77,20 +77,7 @@ void run_interpolation(CudaExecutor& executor, const FirStage& stage, const Inte
                             : launch_blocks<interpolate_both<float, taps.value>, float, float>(
                                   executor, on_device, blocks, block, layers);
   };
-  switch (interpolation_taps(stage)) {
-    case 4:
-      return run(std::integral_constant<int, 4>());
-    case 6:
-      return run(std::integral_constant<int, 6>());
-    case 8:
-      return run(std::integral_constant<int, 8>());
-    case 10:
-      return run(std::integral_constant<int, 10>());
-    case 12:
-      return run(std::integral_constant<int, 12>());
-    default:
-      return run(std::integral_constant<int, kMaxInterpolationTaps>());
-  }
+  run_with<4, 6, 8, 10, 12, kMaxInterpolationTaps>(interpolation_taps(stage), run);
 }
 
 }  // namespace cumulus::recursive_filter

@@ -24,7 +24,8 @@ class RowFilter {
         channels_(channels),
         all_groups_(divide_up(pass.out_length, pass.phases)),
         groups_(std::min(all_groups_, groups)),
-        sums_(pass.taps) {
+        weights_(pass.weights.begin(), pass.weights.end()),
+        sums_(pass.taps, pass.taps) {
     plane_ = divide_up(places(groups_), pass.advance) * channels;
     line_.resize(static_cast<std::size_t>(plane_ * pass.advance));
     if (pass.phases > 1) phase_.resize(static_cast<std::size_t>(groups_ * channels));
@@ -33,7 +34,6 @@ class RowFilter {
     }
   }
 
-  std::int64_t pieces() const { return divide_up(all_groups_, groups_); }
   /// Pixels of the result before a piece, and in it.
   std::int64_t first_pixel(std::int64_t piece) const { return piece * groups_ * pass_.phases; }
   std::int64_t pixels(std::int64_t piece) const {
@@ -47,11 +47,12 @@ class RowFilter {
     lay_out(pass_.first + first_group * pass_.advance, places(groups), from);
     const std::int64_t length = pixels(piece);
     for (std::int64_t phase = 0; phase < std::min(pass_.phases, length); ++phase) {
-      std::transform(pass_.of_phase(phase), pass_.of_phase(phase + 1), sums_.weights.begin(),
-                     [](double weight) { return static_cast<Real>(weight); });
-      if (pass_.phases == 1) return sums_.compute(groups * channels_, to);
+      const bool in_place = pass_.phases == 1;
       const std::int64_t pixels = divide_up(length - phase, pass_.phases);
-      sums_.compute(pixels * channels_, phase_.data());
+      const typename WeightedSums<Real>::Result result = {0, weights_.data() + phase * pass_.taps,
+                                                          in_place ? to : phase_.data()};
+      sums_.compute({&result, 1}, pixels * channels_);
+      if (in_place) return;
       copy_pixels(phase_.data(), 1, to + phase * channels_, pass_.phases, pixels);
     }
   }
@@ -113,6 +114,7 @@ class RowFilter {
   std::int64_t plane_;
   std::vector<Real> line_;
   std::vector<Real> phase_;
+  std::vector<Real> weights_;
   WeightedSums<Real> sums_;
 };
 
