@@ -5,10 +5,12 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/recursive_filter/cpu/nearest_float16.h"
@@ -186,7 +188,39 @@ void expect_constants_stay(Backend& backend) {
   }
 }
 
+/// Whether the blur says that all of its results are finite.
+bool finds_all_finite(CpuBackend& backend, const std::vector<float>& pixels, FilterShape shape,
+                      const FirBlur& blur) {
+  std::vector<float> to(pixels.size());
+  const FilterImages<const float, Space::kHost> images(
+      HostImage<const float>(pixels.data(), shape.height, shape.width, shape.channels), 1);
+  const FilterImages<float, Space::kHost> blurred(
+      HostImage<float>(to.data(), shape.height, shape.width, shape.channels), 1);
+  backend.executor().reserve_scratch(
+      fir_gaussian_blur_scratch_bytes(images, blur, backend.executor().numbers()));
+  return fir_gaussian_blur<float>(backend.executor(), images, blur, blurred);
+}
+
 class FirGaussian : public ::testing::TestWithParam<FilterBoundary> {};
+
+TEST_P(FirGaussian, SeesEachPixelThatIsNotFinite) {
+  CpuBackend backend;
+  constexpr FilterShape kShape = {19, 23, 1};
+  std::vector<float> pixels = make_sky(kShape, 1, 0);
+  const float wrong[] = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
+                         -std::numeric_limits<float>::infinity()};
+  for (const double sigma : {0.5, 2.0, 4.5, 9.0, 300.0}) {
+    const FirAxis axis = {sigma, GetParam()};
+    for (const FirBlur& axes : {FirBlur{axis, axis}, FirBlur{axis, {}}, FirBlur{{}, axis}}) {
+      EXPECT_TRUE(finds_all_finite(backend, pixels, kShape, axes)) << sigma;
+      for (std::size_t i = 0; i < pixels.size(); ++i) {
+        const float right = std::exchange(pixels[i], wrong[i % 3]);
+        EXPECT_FALSE(finds_all_finite(backend, pixels, kShape, axes)) << "pixel " << i << ", sigma " << sigma;
+        pixels[i] = right;
+      }
+    }
+  }
+}
 
 TEST_P(FirGaussian, ErrsRelativeToEachPixelUnderASun) {
   CpuBackend backend;

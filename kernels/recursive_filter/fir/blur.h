@@ -41,8 +41,11 @@ std::size_t fir_gaussian_blur_scratch_bytes(const FilterImages<const T, S>& imag
 /// The result of what is not negative is not negative. Of such images each pixel is within 2e-6 of itself
 /// (float; 1e-6 double) of what the sampled Gaussian without end gives, plus kFirTruncation of the image's
 /// peak, which is what the cut-off leaves out. Results do not depend on the number of threads.
+///
+/// On a CPU it says whether all results are finite, which it sees on the way: each pixel reaches one, so that
+/// a NaN or an infinity among them leaves some that are not.
 template <class T>
-void fir_gaussian_blur(CpuExecutor& executor, FilterImages<const T, Space::kHost> images, const FirBlur& blur,
+bool fir_gaussian_blur(CpuExecutor& executor, FilterImages<const T, Space::kHost> images, const FirBlur& blur,
                        FilterImages<T, Space::kHost> blurred);
 template <class T>
 void fir_gaussian_blur(CudaExecutor& executor, FilterImages<const T, Space::kDevice> images,

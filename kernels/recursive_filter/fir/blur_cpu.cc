@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -41,25 +42,36 @@ void touch_pages_of_wide_rows(CpuExecutor& executor, const HostImage<Real>& imag
 
 /// Numbers of a row that take milliseconds.
 constexpr std::int64_t kNumbersAtOnce = 1 << 18;
-/// That the second cache holds.
-constexpr std::int64_t kCachedBytes = 1 << 20;
+
+/// Whether all results are, as far as any thread has seen.
+class AllFinite {
+ public:
+  template <class Filter>
+  void look(const Filter& filter) {
+    if (!filter.all_finite()) all_ = false;
+  }
+  explicit operator bool() const { return all_; }
+
+ private:
+  std::atomic<bool> all_ = true;
+};
 
 /// Rows of a piece of work, along x: one, if rows are so long that one takes milliseconds.
 std::int64_t rows_at_once(std::int64_t most, std::int64_t row_numbers) {
   return std::clamp<std::int64_t>(kNumbersAtOnce / row_numbers, 1, most);
 }
 
-/// Groups of a row's pixels, one of each phase, that are filtered at once: all, unless they have more than
-/// `most` numbers. Pieces are whole vectors of any width.
-std::int64_t groups_at_once(const FirPass& pass, std::int64_t channels, std::int64_t most = kNumbersAtOnce) {
+/// Groups of a row's pixels, one of each phase, that are filtered at once: all, unless they have more numbers
+/// than that. Pieces are whole vectors of any width.
+std::int64_t groups_at_once(const FirPass& pass, std::int64_t channels) {
   constexpr std::int64_t kWholeVectors = 128;
   const std::int64_t numbers = channels * std::max(pass.phases, pass.advance);
-  return std::max<std::int64_t>(1, most / numbers / kWholeVectors) * kWholeVectors;
+  return std::max<std::int64_t>(1, kNumbersAtOnce / numbers / kWholeVectors) * kWholeVectors;
 }
 
 template <class Real>
 void blur_rows(CpuExecutor& executor, const FirPass& pass, const HostImage<const Real>& image,
-               const HostImage<Real>& filtered) {
+               const HostImage<Real>& filtered, AllFinite& finite) {
   const std::int64_t grain = rows_at_once(4, filtered.width * image.channels);
   const std::int64_t groups = groups_at_once(pass, image.channels);
   const std::int64_t pieces = divide_up(divide_up(pass.out_length, pass.phases), groups);
@@ -70,6 +82,7 @@ void blur_rows(CpuExecutor& executor, const FirPass& pass, const HostImage<const
       rows.filter(piece, image.row(i / pieces),
                   filtered.row(i / pieces) + rows.first_pixel(piece) * image.channels);
     }
+    finite.look(rows);
   });
 }
 
@@ -91,7 +104,7 @@ void for_rows(std::int64_t begin, std::int64_t end, const Body& body) {
 
 template <class Real>
 void blur_columns(CpuExecutor& executor, const FirPass& pass, const HostImage<const Real>& image,
-                  const HostImage<Real>& filtered) {
+                  const HostImage<Real>& filtered, AllFinite& finite) {
   const std::int64_t numbers = image.width * image.channels;
   const std::int64_t bands = divide_up(pass.out_length, kBand);
   touch_pages_of_wide_rows(executor, filtered);
@@ -112,89 +125,14 @@ void blur_columns(CpuExecutor& executor, const FirPass& pass, const HostImage<co
                     for (std::int64_t piece = first; piece < end; ++piece) {
                       filter(columns, piece % bands, piece / bands * kColumns);
                     }
+                    finite.look(columns);
                   });
 }
 
-/// Rows of a piece of work along both axes: each begins with the rows above its own.
-std::int64_t band_rows(const CpuExecutor& executor, std::int64_t rows, std::int64_t columns) {
-  constexpr std::int64_t kLeast = 32;
-  constexpr std::int64_t kMost = 128;
-  constexpr std::int64_t kPiecesOfAThread = 4;
-  const std::int64_t bands = divide_up(kPiecesOfAThread * executor.threads(), columns);
-  return std::clamp(divide_up(rows, bands), kLeast, kMost);
-}
-
-/// Rows that have been filtered along x, as many as a few rows of the result have within reach, in a ring
-/// that stays in the second cache.
+/// Along y a few rows at a time, which go along x while they are in the second cache.
 template <class Real>
-class FilteredRows {
- public:
-  FilteredRows(const FirStage& stage, std::int64_t channels, std::int64_t groups, std::int64_t places)
-      : y_(*stage.y), rows_(*stage.x, channels, groups), channels_(channels), places_(places) {
-    numbers_ = groups * stage.x->phases * channels;
-    ring_ = std::make_unique_for_overwrite<Real[]>(static_cast<std::size_t>(places * numbers_));
-  }
-
-  /// Where a place along y begins, null for zeros.
-  Real* at(std::int64_t place) {
-    if (source_pixel(place, y_.in_length, y_.boundary) < 0) return nullptr;
-    return ring_.get() + (place % places_ + places_) % places_ * numbers_;
-  }
-  /// Filters a piece of the rows of places first..end - 1.
-  void filter(const HostImage<const Real>& image, std::int64_t piece, std::int64_t first, std::int64_t end) {
-    for (std::int64_t place = first; place < end; ++place) {
-      const std::int64_t row = source_pixel(place, y_.in_length, y_.boundary);
-      if (row >= 0) rows_.filter(piece, image.row(row), at(place));
-    }
-  }
-  std::int64_t first_number(std::int64_t piece) const { return rows_.first_pixel(piece) * channels_; }
-  std::int64_t numbers(std::int64_t piece) const { return rows_.pixels(piece) * channels_; }
-
- private:
-  const FirPass& y_;
-  RowFilter<Real> rows_;
-  std::int64_t channels_;
-  std::int64_t places_;
-  std::int64_t numbers_;
-  std::unique_ptr<Real[]> ring_;
-};
-
-template <class Real>
-void blur_x_then_y(CpuExecutor& executor, const FirStage& stage, const HostImage<const Real>& image,
-                   const HostImage<Real>& filtered) {
-  const std::int64_t places = ColumnFilter<Real>(*stage.y).places(ColumnFilter<Real>::kRows);
-  const std::int64_t groups =
-      std::min(divide_up(stage.x->out_length, stage.x->phases),
-               groups_at_once(*stage.x, image.channels,
-                              kCachedBytes / static_cast<std::int64_t>(sizeof(Real)) / places));
-  const std::int64_t pieces = divide_up(divide_up(stage.x->out_length, stage.x->phases), groups);
-  if (pieces > 1) touch_pages_of_wide_rows(executor, filtered);
-  const std::int64_t height = band_rows(executor, stage.y->out_length, pieces);
-  const std::int64_t bands = divide_up(stage.y->out_length, height);
-  const auto filter = [&](ColumnFilter<Real>& columns, FilteredRows<Real>& between, std::int64_t band,
-                          std::int64_t piece) {
-    std::int64_t done = columns.first_place(band * height);
-    for_rows<Real>(band * height, std::min((band + 1) * height, stage.y->out_length),
-                   [&](std::int64_t row, std::int64_t rows) {
-                     const std::int64_t first = columns.first_place(row);
-                     const std::int64_t end = columns.first_place(row + rows - 1) + stage.y->taps;
-                     between.filter(image, piece, std::max(first, done), end);
-                     done = end;
-                     columns.filter(
-                         row, rows, [&](std::int64_t place) { return between.at(place); },
-                         between.numbers(piece), rows_from(filtered, row, rows, between.first_number(piece)));
-                   });
-  };
-  parallel_ranges(executor, pieces * bands, 1, [&](std::int64_t first, std::int64_t end) {
-    ColumnFilter<Real> columns(*stage.y);
-    FilteredRows<Real> between(stage, image.channels, groups, places);
-    for (std::int64_t i = first; i < end; ++i) filter(columns, between, i % bands, i / bands);
-  });
-}
-
-template <class Real>
-void blur_y_then_x(CpuExecutor& executor, const FirStage& stage, const HostImage<const Real>& image,
-                   const HostImage<Real>& filtered) {
+void blur_both(CpuExecutor& executor, const FirStage& stage, const HostImage<const Real>& image,
+               const HostImage<Real>& filtered, AllFinite& finite) {
   constexpr std::int64_t kRows = ColumnFilter<Real>::kRows;
   const std::int64_t numbers = image.width * image.channels;
   const std::int64_t groups = divide_up(stage.x->out_length, stage.x->phases);
@@ -202,30 +140,30 @@ void blur_y_then_x(CpuExecutor& executor, const FirStage& stage, const HostImage
     const std::int64_t row = source_pixel(place, stage.y->in_length, stage.y->boundary);
     return row < 0 ? nullptr : image.row(row);
   };
-  parallel_ranges(
-      executor, divide_up(stage.y->out_length, kRows), 1, [&](std::int64_t first, std::int64_t end) {
-        ColumnFilter<Real> columns(*stage.y);
-        RowFilter<Real> rows(*stage.x, image.channels, groups);
-        const auto lines = std::make_unique_for_overwrite<Real[]>(static_cast<std::size_t>(kRows * numbers));
-        const HostImage<Real> between(lines.get(), kRows, image.width, image.channels);
-        for_rows<Real>(first * kRows, std::min(end * kRows, stage.y->out_length),
-                       [&](std::int64_t row, std::int64_t count) {
-                         columns.filter(row, count, place_at, numbers, rows_from(between, 0, count, 0));
-                         for (std::int64_t k = 0; k < count; ++k) {
-                           rows.filter(0, between.row(k), filtered.row(row + k));
-                         }
-                       });
-      });
+  const std::int64_t grain = std::max<std::int64_t>(1, kGrainPixels / (kRows * numbers));
+  parallel_ranges(executor, divide_up(stage.y->out_length, kRows), grain,
+                  [&](std::int64_t first, std::int64_t end) {
+                    ColumnFilter<Real> columns(*stage.y);
+                    RowFilter<Real> rows(*stage.x, image.channels, groups, kRows);
+                    for_rows<Real>(first * kRows, std::min(end * kRows, stage.y->out_length),
+                                   [&](std::int64_t row, std::int64_t count) {
+                                     std::array<Real*, kRows> between = {};
+                                     for (std::int64_t k = 0; k < kRows; ++k)
+                                       between[static_cast<std::size_t>(k)] = rows.input(k);
+                                     columns.filter(row, count, place_at, numbers, between);
+                                     for (std::int64_t k = 0; k < count; ++k)
+                                       rows.filter_input(k, filtered.row(row + k));
+                                   });
+                    finite.look(rows);
+                  });
 }
 
 template <class Real>
 void blur_stage(CpuExecutor& executor, const FirStage& stage, const HostImage<const Real>& image,
-                const HostImage<Real>& filtered) {
-  if (!stage.y.has_value()) return blur_rows(executor, *stage.x, image, filtered);
-  if (!stage.x.has_value()) return blur_columns(executor, *stage.y, image, filtered);
-  // The rate falls early and rises late.
-  if (stage.x->phases > 1) return blur_y_then_x(executor, stage, image, filtered);
-  blur_x_then_y(executor, stage, image, filtered);
+                const HostImage<Real>& filtered, AllFinite& finite) {
+  if (!stage.y.has_value()) return blur_rows(executor, *stage.x, image, filtered, finite);
+  if (!stage.x.has_value()) return blur_columns(executor, *stage.y, image, filtered, finite);
+  blur_both(executor, stage, image, filtered, finite);
 }
 
 template <class Real>
@@ -235,7 +173,7 @@ struct FirSpans {
 
 template <class Real>
 void blur_image(CpuExecutor& executor, const std::vector<FirStage>& stages, HostImage<const Real> image,
-                const HostImage<Real>& blurred, const FirSpans<Real>& between) {
+                const HostImage<Real>& blurred, const FirSpans<Real>& between, AllFinite& finite) {
   FirExtents extents{image.height, image.width};
   for (std::size_t i = 0; i < stages.size(); ++i) {
     executor.check_interrupt();
@@ -244,7 +182,7 @@ void blur_image(CpuExecutor& executor, const std::vector<FirStage>& stages, Host
     const HostImage<Real> to = i + 1 == stages.size()
                                    ? blurred
                                    : HostImage<Real>(data, extents.height, extents.width, image.channels);
-    blur_stage(executor, stages[i], image, to);
+    blur_stage(executor, stages[i], image, to, finite);
     image = to;
   }
 }
@@ -262,7 +200,7 @@ void convert_rows(CpuExecutor& executor, const HostImage<T>& from, const HostIma
 }  // namespace
 
 template <class T>
-void fir_gaussian_blur(CpuExecutor& executor, FilterImages<const T, Space::kHost> images, const FirBlur& blur,
+bool fir_gaussian_blur(CpuExecutor& executor, FilterImages<const T, Space::kHost> images, const FirBlur& blur,
                        FilterImages<T, Space::kHost> blurred) {
   using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
   check_views(images, blurred);
@@ -271,6 +209,7 @@ void fir_gaussian_blur(CpuExecutor& executor, FilterImages<const T, Space::kHost
   const FirExtents extents{shape.height, shape.width};
   const std::vector<FirStage> stages = host_stages(blur, extents, shape.channels);
   const FirScratch scratch = fir_scratch(stages, extents, shape.channels, 1);
+  AllFinite finite;
   FirSpans<Real> between;
   between.even = executor.scratch<Real>(static_cast<std::size_t>(scratch.even));
   between.odd = executor.scratch<Real>(static_cast<std::size_t>(scratch.odd));
@@ -281,18 +220,19 @@ void fir_gaussian_blur(CpuExecutor& executor, FilterImages<const T, Space::kHost
     const HostImage<float> result(floats.data() + elements, shape.height, shape.width, shape.channels);
     for (std::int64_t i = 0; i < images.count; ++i) {
       convert_rows(executor, images[i], wide, [](Float16 value) -> float { return value; });
-      blur_image<float>(executor, stages, wide, result, between);
+      blur_image<float>(executor, stages, wide, result, between, finite);
       convert_rows(executor, result, blurred[i], nearest_float16);
     }
   } else {
     for (std::int64_t i = 0; i < images.count; ++i) {
-      blur_image<Real>(executor, stages, images[i], blurred[i], between);
+      blur_image<Real>(executor, stages, images[i], blurred[i], between, finite);
     }
   }
+  return static_cast<bool>(finite);
 }
 
 #define CUMULUS_INSTANTIATE(T)                                                                          \
-  template void fir_gaussian_blur<T>(CpuExecutor&, FilterImages<const T, Space::kHost>, const FirBlur&, \
+  template bool fir_gaussian_blur<T>(CpuExecutor&, FilterImages<const T, Space::kHost>, const FirBlur&, \
                                      FilterImages<T, Space::kHost>);
 CUMULUS_INSTANTIATE(float)
 CUMULUS_INSTANTIATE(Float16)

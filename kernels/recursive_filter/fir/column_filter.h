@@ -48,6 +48,8 @@ class ColumnFilter {
     sums_.compute({results.data(), static_cast<std::size_t>(rows)}, count);
   }
 
+  bool all_finite() const { return sums_.all_finite(); }
+
  private:
   const FirPass& pass_;
   std::vector<Real> weights_;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/core/div.h"
+#include "kernels/core/memory.h"
 #include "kernels/recursive_filter/fir/boundary.h"
 #include "kernels/recursive_filter/fir/gaussian.h"
 #include "kernels/recursive_filter/fir/weighted_sums.h"
@@ -18,20 +19,28 @@ namespace cumulus::recursive_filter {
 template <class Real>
 class RowFilter {
  public:
-  /// Of pieces of so many groups, at most: pixels of the result, one of each phase.
-  RowFilter(const FirPass& pass, std::int64_t channels, std::int64_t groups)
+  /// Of pieces of so many groups, at most: pixels of the result, one of each phase. `rows` that come from
+  /// elsewhere are held at once.
+  RowFilter(const FirPass& pass, std::int64_t channels, std::int64_t groups, std::int64_t rows = 0)
       : pass_(pass),
         channels_(channels),
         all_groups_(divide_up(pass.out_length, pass.phases)),
         groups_(std::min(all_groups_, groups)),
         weights_(pass.weights.begin(), pass.weights.end()),
         sums_(pass.taps, pass.taps) {
+    // Rows whose pixels all lie in their places need not be copied there.
+    in_place_ = pass.advance == 1 && groups_ == all_groups_ && pass.first <= 0 &&
+                pass.first + places(groups_) >= pass.in_length;
     plane_ = divide_up(places(groups_), pass.advance) * channels;
-    line_.resize(static_cast<std::size_t>(plane_ * pass.advance));
+    const std::int64_t before = in_place_ ? -pass.first * channels : 0;
+    const std::int64_t front = divide_up(before, kAligned) * kAligned - before;
+    const std::int64_t line = in_place_ ? plane_ : pass.in_length * channels;
+    pitch_ = divide_up(front + line, kAligned) * kAligned;
+    first_input_ = front + before;
+    const std::int64_t own = plane_ * pass.advance;
+    memory_ = allocate_host(static_cast<std::size_t>(rows * pitch_ + own) * sizeof(Real));
+    line_ = own_ = numbers() + rows * pitch_;
     if (pass.phases > 1) phase_.resize(static_cast<std::size_t>(groups_ * channels));
-    for (std::int64_t tap = 0; tap < pass.taps; ++tap) {
-      sums_.sources[static_cast<std::size_t>(tap)] = place(tap);
-    }
   }
 
   /// Pixels of the result before a piece, and in it.
@@ -44,8 +53,33 @@ class RowFilter {
   void filter(std::int64_t piece, const Real* from, Real* to) {
     const std::int64_t first_group = piece * groups_;
     const std::int64_t groups = std::min(groups_, all_groups_ - first_group);
+    line_ = own_;
     lay_out(pass_.first + first_group * pass_.advance, places(groups), from);
-    const std::int64_t length = pixels(piece);
+    add_up(pixels(piece), to);
+  }
+
+  /// Where row `row` of those that are held begins, a whole number of vectors from the one before.
+  Real* input(std::int64_t row) const { return numbers() + row * pitch_ + first_input_; }
+  /// What has been written there, to `to`.
+  void filter_input(std::int64_t row, Real* to) {
+    if (!in_place_) return filter(0, input(row), to);
+    line_ = input(row) + pass_.first * channels_;
+    lay_out_ends(pass_.first, places(groups_), input(row));
+    add_up(pass_.out_length, to);
+  }
+
+  bool all_finite() const { return sums_.all_finite(); }
+
+ private:
+  static constexpr std::int64_t kAligned = 64 / sizeof(Real);
+
+  Real* numbers() const { return reinterpret_cast<Real*>(memory_.data()); }
+
+  /// Of what has been laid out, so many pixels.
+  void add_up(std::int64_t length, Real* to) {
+    for (std::int64_t tap = 0; tap < pass_.taps; ++tap) {
+      sums_.sources[static_cast<std::size_t>(tap)] = place(tap);
+    }
     for (std::int64_t phase = 0; phase < std::min(pass_.phases, length); ++phase) {
       const bool in_place = pass_.phases == 1;
       const std::int64_t pixels = divide_up(length - phase, pass_.phases);
@@ -57,21 +91,27 @@ class RowFilter {
     }
   }
 
- private:
   /// Where the place lies that is `at` after the first one.
   Real* place(std::int64_t at) {
-    return line_.data() + at % pass_.advance * plane_ + at / pass_.advance * channels_;
+    return line_ + at % pass_.advance * plane_ + at / pass_.advance * channels_;
   }
 
   /// Of the input that are within reach of so many groups.
   std::int64_t places(std::int64_t groups) const { return (groups - 1) * pass_.advance + pass_.taps; }
 
+  struct Inside {
+    std::int64_t begin, end;
+  };
+  /// Which of `places` are pixels of the row, the first being that of pixel `first`.
+  Inside inside(std::int64_t first, std::int64_t places) const {
+    const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, places);
+    return {begin, std::clamp(pass_.in_length - first, begin, places)};
+  }
+
   /// `places` of them, from that of pixel `first` on.
   void lay_out(std::int64_t first, std::int64_t places, const Real* from) {
-    const std::int64_t begin = std::clamp<std::int64_t>(-first, 0, places);
-    const std::int64_t end = std::clamp(pass_.in_length - first, begin, places);
-    for (std::int64_t at = 0; at < begin; ++at) lay_out_beyond(at, first, from);
-    for (std::int64_t at = end; at < places; ++at) lay_out_beyond(at, first, from);
+    lay_out_ends(first, places, from);
+    const auto [begin, end] = inside(first, places);
     if (pass_.advance == 1) {
       std::copy_n(from + (first + begin) * channels_, (end - begin) * channels_, place(begin));
       return;
@@ -80,6 +120,12 @@ class RowFilter {
       copy_pixels(from + (first + at) * channels_, pass_.advance, place(at), 1,
                   divide_up(end - at, pass_.advance));
     }
+  }
+
+  void lay_out_ends(std::int64_t first, std::int64_t places, const Real* from) {
+    const auto [begin, end] = inside(first, places);
+    for (std::int64_t at = 0; at < begin; ++at) lay_out_beyond(at, first, from);
+    for (std::int64_t at = end; at < places; ++at) lay_out_beyond(at, first, from);
   }
 
   void lay_out_beyond(std::int64_t at, std::int64_t first, const Real* from) {
@@ -111,8 +157,13 @@ class RowFilter {
   std::int64_t channels_;
   std::int64_t all_groups_;
   std::int64_t groups_;  // of a piece
+  bool in_place_;
   std::int64_t plane_;
-  std::vector<Real> line_;
+  std::int64_t pitch_;        // from row to row of those that are held
+  std::int64_t first_input_;  // numbers before the first pixel of these
+  HostMemory memory_;
+  Real* own_;   // a line for other rows
+  Real* line_;  // that is filtered
   std::vector<Real> phase_;
   std::vector<Real> weights_;
   WeightedSums<Real> sums_;

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "kernels/primitives/vector_width.h"
@@ -18,8 +19,8 @@ namespace cumulus::recursive_filter {
 template <class Real>
 class WeightedSums {
  public:
-  /// At once, at most.
-  static constexpr int kResults = 4;
+  /// That share what they load, at most.
+  static constexpr int kResults = 8;
   /// sums[i] = the sum over tap t of weights[t] sources[first + t][i].
   struct Result {
     std::int64_t first = 0;
@@ -34,79 +35,122 @@ class WeightedSums {
 
   std::vector<const Real*> sources;  // null: zeros
 
-  /// Numbers 0..count - 1 of each of kResults results or fewer, whose `first` do not fall.
-  void compute(std::span<const Result> results, std::int64_t count) const {
+  /// Numbers 0..count - 1 of each of the results, whose `first` do not fall.
+  void compute(std::span<const Result> results, std::int64_t count) {
     with_widest_vectors([&]<class Vectors>() {
       Vectors::call([&] {
-        if (results.size() == kResults) return add_up<Vectors, kResults>(results.data(), count);
-        for (const Result& result : results) add_up<Vectors, 1>(&result, count);
+        std::span<const Result> rest = results;
+        if constexpr (Vectors::kBytes == 64) rest = add_up_groups<Vectors, kResults>(rest, count);
+        rest = add_up_groups<Vectors, kFewResults>(rest, count);
+        for (const Result& result : rest) add_up<Vectors, 1>(&result, count);
       });
     });
   }
 
+  /// Whether all sums so far are. One is not where a source within its reach is NaN or infinite.
+  bool all_finite() const { return finite_; }
+
  private:
-  /// More than passes of small steps reach, of all results together: their sums do not depend on which
-  /// results are computed at once.
+  /// At once by vectors of fewer registers.
+  static constexpr int kFewResults = 4;
+  /// More than passes of small steps reach.
   static constexpr std::int64_t kMinPart = 96;
 
+  /// kCount at a time that have sources in common, of one part; gives those that are left.
   template <class Vectors, int kCount>
-  [[gnu::always_inline]] void add_up(const Result* results, std::int64_t count) const {
-    using Value = Pack<Real, Vectors::kBytes>;
-    // All sums in registers: 16 of 32 that there are of 64 bytes, 8 of 16 of fewer.
-    constexpr int kAll = Vectors::kBytes == 64 ? 16 : Vectors::kBytes / 8;
-    constexpr int kPacks = std::clamp(kAll / kCount, 1, 8);
-    std::int64_t at = 0;
-    for (; at + kPacks * Value::kCount <= count; at += kPacks * Value::kCount) {
-      block<Value, kCount, kPacks>(results, at);
+  [[gnu::always_inline]] std::span<const Result> add_up_groups(std::span<const Result> results,
+                                                               std::int64_t count) {
+    if (taps_ > part_) return results;
+    for (; results.size() >= kCount && results[kCount - 1].first < results[0].first + taps_;
+         results = results.subspan(kCount)) {
+      add_up<Vectors, kCount>(results.data(), count);
     }
-    for (; at + Value::kCount <= count; at += Value::kCount) block<Value, kCount, 1>(results, at);
-    for (; at < count; ++at) {
-      for (int k = 0; k < kCount; ++k) results[k].sums[at] = single(results[k], at);
-    }
+    return results;
   }
 
-  template <class Value, int kCount, int kPacks>
-  [[gnu::always_inline]] void block(const Result* results, std::int64_t at) const {
-    const std::int64_t end = results[kCount - 1].first + taps_;
-    for (std::int64_t first = results[0].first; first < end; first += part_) {
-      Value sums[kCount][kPacks];
-      add_part<Value>(results, {first, std::min(first + part_, end)}, at, sums);
+  template <class Vectors, int kCount>
+  [[gnu::always_inline]] void add_up(const Result* results, std::int64_t count) {
+    using Value = Pack<Real, Vectors::kBytes>;
+    // All sums in registers: 24 of 32 that there are of 64 bytes, 8 of 16 of fewer.
+    constexpr int kAll = Vectors::kBytes == 64 ? 24 : Vectors::kBytes / 8;
+    constexpr int kPacks = std::clamp(kAll / kCount, 1, 8);
+    Value zeros;
+    std::int64_t at = 0;
+    for (; at + kPacks * Value::kCount <= count; at += kPacks * Value::kCount) {
+      block<Value, kCount, kPacks>(results, at, zeros);
+    }
+    for (; at + Value::kCount <= count; at += Value::kCount) block<Value, kCount, 1>(results, at, zeros);
+    Real lanes[Value::kCount];
+    zeros.store(lanes);
+    for (const Real zero : lanes) finite_ = finite_ && zero == 0;
+    for (; at < count; ++at) {
       for (int k = 0; k < kCount; ++k) {
-        for (int p = 0; p < kPacks; ++p) {
-          Real* to = results[k].sums + at + p * Value::kCount;
-          if (first > results[0].first) sums[k][p] += Value::load(to);
-          sums[k][p].store(to);
-        }
+        const Real sum = single(results[k], at);
+        finite_ = finite_ && std::isfinite(sum);
+        results[k].sums[at] = sum;
       }
     }
   }
 
-  struct Part {
+  /// Adds 0 times each sum to `zeros`: a lane is NaN after one that is not finite.
+  template <class Value, int kCount, int kPacks>
+  [[gnu::always_inline]] void block(const Result* results, std::int64_t at, Value& zeros) const {
+    Value sums[kCount][kPacks];
+    add_sources<Value>(results, at, std::make_integer_sequence<int, kCount - 1>(), sums);
+    for (int k = 0; k < kCount; ++k) {
+      for (int p = 0; p < kPacks; ++p) {
+        sums[k][p].store(results[k].sums + at + p * Value::kCount);
+        zeros += Real{0} * sums[k][p];
+      }
+    }
+  }
+
+  /// First the sources that the first result alone reaches, then those that the second does too, and so on;
+  /// those that all reach; those that all but the first do, and so on.
+  template <class Value, int kCount, int kPacks, int... k>
+  [[gnu::always_inline]] void add_sources(const Result* results, std::int64_t at,
+                                          std::integer_sequence<int, k...>,
+                                          Value (&sums)[kCount][kPacks]) const {
+    (add_range<0, k + 1>(results, {results[k].first, results[k + 1].first}, at, sums), ...);
+    const Range all{results[kCount - 1].first, results[0].first + taps_};
+    if constexpr (kCount == 1) {
+      add_parts(results, all, at, sums);
+    } else {
+      add_range<0, kCount>(results, all, at, sums);
+    }
+    (add_range<k + 1, kCount>(results, {results[k].first + taps_, results[k + 1].first + taps_}, at, sums),
+     ...);
+  }
+
+  struct Range {
     std::int64_t begin, end;  // sources
   };
 
-  template <class Value, int kCount, int kPacks>
-  [[gnu::always_inline]] void add_part(const Result* results, const Part& part, std::int64_t at,
-                                       Value (&sums)[kCount][kPacks]) const {
-    const auto add = [&](std::int64_t source, auto reaches) {
+  template <class Value, int kPacks>
+  [[gnu::always_inline]] void add_parts(const Result* result, const Range& range, std::int64_t at,
+                                        Value (&sums)[1][kPacks]) const {
+    if (taps_ <= part_) return add_range<0, 1>(result, range, at, sums);
+    for (std::int64_t begin = range.begin; begin < range.end; begin += part_) {
+      Value of_part[1][kPacks];
+      add_range<0, 1>(result, {begin, std::min(begin + part_, range.end)}, at, of_part);
+      for (int p = 0; p < kPacks; ++p) sums[0][p] += of_part[0][p];
+    }
+  }
+
+  /// To results kBegin..kEnd - 1.
+  template <int kBegin, int kEnd, class Value, int kCount, int kPacks>
+  [[gnu::always_inline]] void add_range(const Result* results, const Range& range, std::int64_t at,
+                                        Value (&sums)[kCount][kPacks]) const {
+    for (std::int64_t source = range.begin; source < range.end; ++source) {
       const Real* from = sources[static_cast<std::size_t>(source)];
-      if (from == nullptr) return;
+      if (from == nullptr) continue;
       Value values[kPacks];
       for (int p = 0; p < kPacks; ++p) values[p] = Value::load(from + at + p * Value::kCount);
-      for (int k = 0; k < kCount; ++k) {
-        const std::int64_t tap = source - results[k].first;
-        if (!reaches(tap)) continue;
-        for (int p = 0; p < kPacks; ++p) sums[k][p] += results[k].weights[tap] * values[p];
+      for (int k = kBegin; k < kEnd; ++k) {
+        const Real weight = results[k].weights[source - results[k].first];
+        for (int p = 0; p < kPacks; ++p) sums[k][p] += weight * values[p];
       }
-    };
-    const auto some = [&](std::int64_t tap) { return tap >= 0 && tap < taps_; };
-    const auto all = [](std::int64_t) { return true; };
-    // Sources that all results reach, between those that some do.
-    const std::int64_t begin = std::clamp(results[kCount - 1].first, part.begin, part.end);
-    const std::int64_t end = std::clamp(results[0].first + taps_, begin, part.end);
-    for (std::int64_t source = part.begin; source < begin; ++source) add(source, some);
-    for (std::int64_t source = begin; source < end; ++source) add(source, all);
-    for (std::int64_t source = end; source < part.end; ++source) add(source, some);
+    }
   }
 
   [[gnu::always_inline]] Real single(const Result& result, std::int64_t at) const {
@@ -124,6 +168,7 @@ class WeightedSums {
 
   std::int64_t taps_;
   std::int64_t part_;
+  bool finite_ = true;
 };
 
 }  // namespace cumulus::recursive_filter
