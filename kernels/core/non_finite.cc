@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "kernels/core/parallel.h"
+#include "kernels/core/vector_width.h"
 
 namespace cumulus {
 namespace {
@@ -24,7 +25,11 @@ Bits<T> bits_at(const T* elements, std::int64_t i) {
 template <class T>
 bool all_finite(const T* elements, std::int64_t begin, std::int64_t end) {
   Bits<T> largest = 0;
-  for (std::int64_t i = begin; i < end; ++i) largest = std::max(largest, magnitude<T>(bits_at(elements, i)));
+  run_vectorised([&] {
+    Bits<T> most = 0;
+    for (std::int64_t i = begin; i < end; ++i) most = std::max(most, magnitude<T>(bits_at(elements, i)));
+    largest = most;
+  });
   return largest < infinity_bits<T>();
 }
 

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "kernels/core/parallel.h"
-#include "kernels/primitives/vector_width.h"
+#include "kernels/core/vector_width.h"
 #include "kernels/summed_area_table/check.h"
 #include "kernels/summed_area_table/cpu/bands.h"
 #include "kernels/summed_area_table/cpu/build.h"

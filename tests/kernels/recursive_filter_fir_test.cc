@@ -20,6 +20,7 @@
 #include "kernels/recursive_filter/fir/direct.h"
 #include "tests/cases/recursive_filter_case.h"
 #include "tests/support/executors.h"
+#include "tests/support/gpus.h"
 
 namespace cumulus {
 namespace {
@@ -29,6 +30,7 @@ using testing::BackendArray;
 using testing::CpuBackend;
 using testing::CudaBackend;
 using testing::FilterShape;
+using testing::kH200;
 
 constexpr float kSun = 65504;
 
@@ -207,14 +209,14 @@ TEST_P(FirGaussian, SeesEachPixelThatIsNotFinite) {
   CpuBackend backend;
   constexpr FilterShape kShape = {19, 23, 1};
   std::vector<float> pixels = make_sky(kShape, 1, 0);
-  const float wrong[] = {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(),
-                         -std::numeric_limits<float>::infinity()};
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kWrong[] = {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity};
   for (const double sigma : {0.5, 2.0, 4.5, 9.0, 300.0}) {
     const FirAxis axis = {sigma, GetParam()};
     for (const FirBlur& axes : {FirBlur{axis, axis}, FirBlur{axis, {}}, FirBlur{{}, axis}}) {
       EXPECT_TRUE(finds_all_finite(backend, pixels, kShape, axes)) << sigma;
       for (std::size_t i = 0; i < pixels.size(); ++i) {
-        const float right = std::exchange(pixels[i], wrong[i % 3]);
+        const float right = std::exchange(pixels[i], kWrong[i % 3]);
         EXPECT_FALSE(finds_all_finite(backend, pixels, kShape, axes)) << "pixel " << i << ", sigma " << sigma;
         pixels[i] = right;
       }
@@ -330,16 +332,6 @@ TEST(FirGaussianPlan, IsTheGaussianAtEachDistance) {
   }
 }
 
-cumulus::DeviceNumbers hopper() {
-  DeviceNumbers device;
-  device.architecture = 90;
-  device.multiprocessors = 132;
-  device.multiprocessor_threads = 2048;
-  device.multiprocessor_shared_bytes = 233472;
-  device.block_shared_bytes = 232448;
-  return device;
-}
-
 TEST(FirGaussianPlan, DirectBlocksCoverTheImageAndFit) {
   for (const double sigma : {0.5, 1.0, 2.0, 3.9}) {
     for (const recursive_filter::FirExtents extents :
@@ -348,12 +340,12 @@ TEST(FirGaussianPlan, DirectBlocksCoverTheImageAndFit) {
       const auto stages = recursive_filter::plan_fir_stages({axis, axis}, extents);
       ASSERT_EQ(stages.size(), 1U);
       ASSERT_TRUE(recursive_filter::is_direct(stages.front()));
-      const auto tile = choose_direct_tile(stages.front(), extents, 3, 1, 4, hopper());
+      const auto tile = choose_direct_tile(stages.front(), extents, 3, 1, 4, kH200);
       ASSERT_TRUE(tile.has_value());
       EXPECT_GE(tile->blocks_y * tile->block_rows, extents.height);
       EXPECT_GE(tile->blocks_x * tile->numbers, extents.width * 3);
-      EXPECT_LE(4 * (tile->shared_bytes + 1024), sigma < 3 ? hopper().multiprocessor_shared_bytes : 400000);
-      DeviceNumbers small = hopper();
+      EXPECT_LE(4 * (tile->shared_bytes + 1024), sigma < 3 ? kH200.multiprocessor_shared_bytes : 400000);
+      DeviceNumbers small = kH200;
       small.block_shared_bytes = 16384;
       EXPECT_FALSE(choose_direct_tile(stages.front(), extents, 3, 1, 4, small).has_value());
     }

@@ -22,7 +22,7 @@
 #include <thread>
 
 #include "kernels/core/cuda_executor.h"
-#include "kernels/primitives/vector_width.h"
+#include "kernels/core/vector_width.h"
 #include "tests/support/test_data.h"
 
 namespace cumulus::testing {

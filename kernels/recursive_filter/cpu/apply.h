@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/primitives/vector_width.h"
+#include "kernels/core/vector_width.h"
 #include "kernels/recursive_filter/recursive_filter.h"
 
 namespace cumulus::recursive_filter {

@@ -5,8 +5,8 @@
 #include <cstdint>
 
 #include "kernels/core/div.h"
+#include "kernels/core/vector_width.h"
 #include "kernels/core/views.h"
-#include "kernels/primitives/vector_width.h"
 #include "kernels/recursive_filter/cpu/lanes.h"
 
 // Lines of an image that the CPU filters together: a few sets of kLanes neighbouring lines, kSteps pixels of

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/primitives/vector_width.h"
+#include "kernels/core/vector_width.h"
 #include "kernels/recursive_filter/cpu/lanes.h"
 
 namespace cumulus::recursive_filter {
@@ -30,6 +30,7 @@ class WeightedSums {
 
   WeightedSums(std::int64_t taps, std::int64_t source_count)
       : sources(static_cast<std::size_t>(source_count)),
+        weights_(static_cast<std::size_t>(source_count * kResults)),
         taps_(taps),
         part_(std::max(kMinPart, static_cast<std::int64_t>(std::sqrt(static_cast<double>(taps))))) {}
 
@@ -71,6 +72,10 @@ class WeightedSums {
   template <class Vectors, int kCount>
   [[gnu::always_inline]] void add_up(const Result* results, std::int64_t count) {
     using Value = Pack<Real, Vectors::kBytes>;
+    for (int k = 0; k < kCount; ++k) {
+      Real* weights = weights_.data() + results[k].first * kCount + k;
+      for (std::int64_t tap = 0; tap < taps_; ++tap) weights[tap * kCount] = results[k].weights[tap];
+    }
     // All sums in registers: 24 of 32 that there are of 64 bytes, 8 of 16 of fewer.
     constexpr int kAll = Vectors::kBytes == 64 ? 24 : Vectors::kBytes / 8;
     constexpr int kPacks = std::clamp(kAll / kCount, 1, 8);
@@ -97,12 +102,14 @@ class WeightedSums {
   [[gnu::always_inline]] void block(const Result* results, std::int64_t at, Value& zeros) const {
     Value sums[kCount][kPacks];
     add_sources<Value>(results, at, std::make_integer_sequence<int, kCount - 1>(), sums);
+    Value all;
     for (int k = 0; k < kCount; ++k) {
       for (int p = 0; p < kPacks; ++p) {
         sums[k][p].store(results[k].sums + at + p * Value::kCount);
-        zeros += Real{0} * sums[k][p];
+        all += sums[k][p];
       }
     }
+    zeros += Real{0} * all;
   }
 
   /// First the sources that the first result alone reaches, then those that the second does too, and so on;
@@ -111,15 +118,14 @@ class WeightedSums {
   [[gnu::always_inline]] void add_sources(const Result* results, std::int64_t at,
                                           std::integer_sequence<int, k...>,
                                           Value (&sums)[kCount][kPacks]) const {
-    (add_range<0, k + 1>(results, {results[k].first, results[k + 1].first}, at, sums), ...);
+    (add_range<0, k + 1>({results[k].first, results[k + 1].first}, at, sums), ...);
     const Range all{results[kCount - 1].first, results[0].first + taps_};
     if constexpr (kCount == 1) {
-      add_parts(results, all, at, sums);
+      add_parts(all, at, sums);
     } else {
-      add_range<0, kCount>(results, all, at, sums);
+      add_range<0, kCount>(all, at, sums);
     }
-    (add_range<k + 1, kCount>(results, {results[k].first + taps_, results[k + 1].first + taps_}, at, sums),
-     ...);
+    (add_range<k + 1, kCount>({results[k].first + taps_, results[k + 1].first + taps_}, at, sums), ...);
   }
 
   struct Range {
@@ -127,19 +133,18 @@ class WeightedSums {
   };
 
   template <class Value, int kPacks>
-  [[gnu::always_inline]] void add_parts(const Result* result, const Range& range, std::int64_t at,
-                                        Value (&sums)[1][kPacks]) const {
-    if (taps_ <= part_) return add_range<0, 1>(result, range, at, sums);
+  [[gnu::always_inline]] void add_parts(const Range& range, std::int64_t at, Value (&sums)[1][kPacks]) const {
+    if (taps_ <= part_) return add_range<0, 1>(range, at, sums);
     for (std::int64_t begin = range.begin; begin < range.end; begin += part_) {
       Value of_part[1][kPacks];
-      add_range<0, 1>(result, {begin, std::min(begin + part_, range.end)}, at, of_part);
+      add_range<0, 1>({begin, std::min(begin + part_, range.end)}, at, of_part);
       for (int p = 0; p < kPacks; ++p) sums[0][p] += of_part[0][p];
     }
   }
 
   /// To results kBegin..kEnd - 1.
   template <int kBegin, int kEnd, class Value, int kCount, int kPacks>
-  [[gnu::always_inline]] void add_range(const Result* results, const Range& range, std::int64_t at,
+  [[gnu::always_inline]] void add_range(const Range& range, std::int64_t at,
                                         Value (&sums)[kCount][kPacks]) const {
     for (std::int64_t source = range.begin; source < range.end; ++source) {
       const Real* from = sources[static_cast<std::size_t>(source)];
@@ -147,8 +152,8 @@ class WeightedSums {
       Value values[kPacks];
       for (int p = 0; p < kPacks; ++p) values[p] = Value::load(from + at + p * Value::kCount);
       for (int k = kBegin; k < kEnd; ++k) {
-        const Real weight = results[k].weights[source - results[k].first];
-        for (int p = 0; p < kPacks; ++p) sums[k][p] += weight * values[p];
+        for (int p = 0; p < kPacks; ++p)
+          sums[k][p] += weights_[static_cast<std::size_t>(source * kCount + k)] * values[p];
       }
     }
   }
@@ -166,6 +171,7 @@ class WeightedSums {
     return total;
   }
 
+  std::vector<Real> weights_;  // of each source, for each of the results that are added up at once
   std::int64_t taps_;
   std::int64_t part_;
   bool finite_ = true;

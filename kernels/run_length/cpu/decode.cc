@@ -4,8 +4,8 @@
 #include <cstdint>
 
 #include "kernels/core/parallel.h"
+#include "kernels/core/vector_width.h"
 #include "kernels/primitives/streaming_stores.h"
-#include "kernels/primitives/vector_width.h"
 #include "kernels/run_length/cpu/coders.h"
 #include "kernels/run_length/element.h"
 #include "kernels/run_length/tuning.h"

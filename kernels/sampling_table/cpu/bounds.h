@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <cstring>
 
-#include "kernels/primitives/vector_width.h"
+#include "kernels/core/vector_width.h"
 #include "kernels/sampling_table/weights/arithmetic.h"
 
 namespace cumulus::sampling_table {

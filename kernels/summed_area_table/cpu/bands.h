@@ -5,9 +5,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "kernels/core/vector_width.h"
 #include "kernels/core/views.h"
 #include "kernels/primitives/streaming_stores.h"
-#include "kernels/primitives/vector_width.h"
 #include "kernels/summed_area_table/cpu/chunks.h"
 #include "kernels/summed_area_table/cpu/vectors.h"
 #include "kernels/summed_area_table/summand.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "kernels/primitives/vector_width.h"
+#include "kernels/core/vector_width.h"
 #include "kernels/summed_area_table/summed_area_table.h"
 
 namespace cumulus::summed_area_table {

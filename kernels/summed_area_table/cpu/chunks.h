@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "kernels/primitives/vector_width.h"
+#include "kernels/core/vector_width.h"
 #include "kernels/summed_area_table/cpu/vectors.h"
 
 // Sums of a few rows of a table, a chunk of them at a time, whatever the pixels were: so there is one of

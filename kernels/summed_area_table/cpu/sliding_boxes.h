@@ -9,7 +9,7 @@
 
 #include "kernels/core/div.h"
 #include "kernels/core/parallel.h"
-#include "kernels/primitives/vector_width.h"
+#include "kernels/core/vector_width.h"
 #include "kernels/summed_area_table/queries.h"
 #include "kernels/summed_area_table/queries/sliding.h"
 #include "kernels/summed_area_table/summand.h"

@@ -212,23 +212,30 @@ Cost fir_cost(const FirBlur& blur, const ImageShape& image, double elements) {
   return {elements * terms * kCoreSeconds, elements * (terms * kGpuSeconds + kGpuElementSeconds)};
 }
 
-/// The report says how they did not fit.
-struct Filtered {
-  bool fit_on_chip = true;
-  bool all_finite = true;  // as far as the filter sees; one that does not look says so
-};
+/// What is done about pixels before the filter. A Gaussian of positive weights on a CPU sees for itself
+/// whether there may be some to refuse.
+template <class E>
+NonFinitePolicy policy_before(const Plan& plan) {
+  const bool sees = E::kSpace == Space::kHost && plan.fir.has_value();
+  return sees && plan.non_finite == NonFinitePolicy::kRefuse ? NonFinitePolicy::kKeep : plan.non_finite;
+}
 
+/// False where a pixel is refused, or the images do not fit on the chip, which the report says.
 template <class T, class E>
-Filtered filter_images(E& executor, const Plan& plan, const FilterImages<const T, E::kSpace>& images,
-                       const FilterImages<T, E::kSpace>& filtered, Report& report) {
+bool filter_images(E& executor, const Plan& plan, const FilterImages<const T, E::kSpace>& images,
+                   const FilterImages<T, E::kSpace>& filtered, Report& report) {
   if (plan.fir.has_value()) {
     report.method = v1::FILTER_FIR;
     report.truncation_bound = kFirTruncation / smallest_certainty(plan);
-    if constexpr (E::kSpace == Space::kHost) {
-      return {.all_finite = fir_gaussian_blur<T>(executor, images, *plan.fir, filtered)};
-    } else {
+    if constexpr (E::kSpace == Space::kDevice) {
       fir_gaussian_blur<T>(executor, images, *plan.fir, filtered);
-      return {};
+      return true;
+    } else {
+      const bool all_finite = fir_gaussian_blur<T>(executor, images, *plan.fir, filtered);
+      if (all_finite || plan.non_finite != NonFinitePolicy::kRefuse) return true;
+      const auto elements = static_cast<std::size_t>(plan.shape.elements());
+      find_non_finite<T>(executor, {images.first.data, elements}, report.non_finite);
+      return !report.non_finite.found();
     }
   }
   try {
@@ -239,9 +246,9 @@ Filtered filter_images(E& executor, const Plan& plan, const FilterImages<const T
   } catch (const DoesNotFitOnChip& misfit) {
     report.tiles = misfit.tiles();
     report.tiles_on_chip = misfit.tiles_on_chip();
-    return {.fit_on_chip = false};
+    return false;
   }
-  return {};
+  return true;
 }
 
 template <class T, Space S>
@@ -251,10 +258,10 @@ FilterImages<const T, S> read_only(const FilterImages<T, S>& images) {
 }
 
 /// The filtered images over their filtered certainties, where a boundary is FILTER_EXACT; halves are rounded
-/// once.
+/// once. False as filter_images.
 template <class T, class E>
-Filtered filter_and_normalize(E& executor, const Plan& plan, const FilterImages<const T, E::kSpace>& images,
-                              const FilterImages<T, E::kSpace>& result, Report& report) {
+bool filter_and_normalize(E& executor, const Plan& plan, const FilterImages<const T, E::kSpace>& images,
+                          const FilterImages<T, E::kSpace>& result, Report& report) {
   if (!plan.certainties.has_value()) return filter_images<T>(executor, plan, images, result, report);
   if constexpr (std::is_same_v<T, Float16>) {
     const auto elements = static_cast<std::size_t>(plan.shape.elements());
@@ -263,22 +270,13 @@ Filtered filter_and_normalize(E& executor, const Plan& plan, const FilterImages<
     const FilterImages<float, E::kSpace> filtered(plan.image.view(executor.template scratch<float>(elements)),
                                                   plan.images);
     normalize<Float16, float>(executor, images, {}, floats);
-    const Filtered done = filter_images<float>(executor, plan, read_only(floats), filtered, report);
-    if (done.fit_on_chip) {
-      normalize<float, Float16>(executor, read_only(filtered), *plan.certainties, result);
-    }
-    return done;
+    if (!filter_images<float>(executor, plan, read_only(floats), filtered, report)) return false;
+    normalize<float, Float16>(executor, read_only(filtered), *plan.certainties, result);
   } else {
-    const Filtered done = filter_images<T>(executor, plan, images, result, report);
-    if (done.fit_on_chip) normalize<T, T>(executor, read_only(result), *plan.certainties, result);
-    return done;
+    if (!filter_images<T>(executor, plan, images, result, report)) return false;
+    normalize<T, T>(executor, read_only(result), *plan.certainties, result);
   }
-}
-
-/// Whether the filter itself sees that there may be something to refuse, so that only then is it looked for.
-template <class E>
-bool refuses_afterwards(const Plan& plan) {
-  return E::kSpace == Space::kHost && plan.fir.has_value() && plan.non_finite == NonFinitePolicy::kRefuse;
+  return true;
 }
 
 template <class T, Space S>
@@ -355,19 +353,12 @@ template <class E>
 void ApplyRecursiveFilter::run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
                                const Outputs<E::kSpace>& outputs, Report& report) {
   with_element(plan, [&]<class T>(T*) {
-    const bool afterwards = refuses_afterwards<E>(plan);
-    const auto pixels =
-        treat_non_finite<E, T>(executor, afterwards ? NonFinitePolicy::kKeep : plan.non_finite,
-                               inputs.template as<const T>(0), report.non_finite);
+    const auto pixels = treat_non_finite<E, T>(executor, policy_before<E>(plan),
+                                               inputs.template as<const T>(0), report.non_finite);
     if (E::kSpace == Space::kHost && report.non_finite.found()) return;
     const FilterImages<const T, E::kSpace> images(plan.image.view(pixels), plan.images);
     const FilterImages<T, E::kSpace> result(plan.image.view(outputs.template as<T>(0)), plan.images);
-    const Filtered done = filter_and_normalize<T>(executor, plan, images, result, report);
-    if (!done.fit_on_chip) return;
-    if (afterwards && !done.all_finite) {
-      find_non_finite<T>(executor, pixels, report.non_finite);
-      if (report.non_finite.found()) return;
-    }
+    if (!filter_and_normalize<T>(executor, plan, images, result, report)) return;
     if (plan.accumulates) {
       add_scaled<T>(executor, inputs.template as<const T>(1), plan.weight, outputs.template as<T>(0));
     }
