@@ -5,11 +5,8 @@
 
 namespace cumulus::sampling_table {
 
-template <class T>
-BuildJob build_job(const DeviceImage<const T>& weights, const SamplingTableParams& params);
-
-/// Builds a table as `plan` has it, which `choose` made of the job, for the executor's device or for one with
-/// less shared memory. Arguments have been checked.
+/// Builds a table as `plan` has it, which `choose` made of `params`, for the executor's device or for one
+/// with less shared memory. Arguments have been checked.
 template <class T>
 void build_by(CudaExecutor& executor, const BuildPlan& plan, DeviceImage<const T> weights,
               const SamplingTableParams& params, DeviceSpan<std::byte> table, SamplingTableReport* report);

@@ -24,27 +24,18 @@ Cells cells_of_marginals(const sampling::TableHeader& header) {
 }
 
 /// Whether there is room for a block that register-blocks these.
-bool register_blocks(const Cells& cells, bool prefetch, const DeviceNumbers& device) {
+bool register_blocks(const Cells& cells, const DeviceNumbers& device) {
   if (cells.count % kThreadCells != 0 || cells.count > kMaxRegisterBlockedCells) return false;
   if (cells.guide_size % 32 != 0 || cells.guide_size > 2 * kMaxRegisterBlockedCells) return false;
   const std::size_t bytes = register_blocked_bytes(register_blocked_threads(cells.count),
-                                                   row_lookup_of(cells.method), cells.guide_size, prefetch);
+                                                   row_lookup_of(cells.method), cells.guide_size);
   return bytes + kSlotAlignment <= device.block_shared_bytes;
 }
 
-RegisterBlockedPlan register_blocked_plan(const Cells& cells, bool prefetch, std::uint32_t blocks) {
+RegisterBlockedPlan register_blocked_plan(const Cells& cells, std::uint32_t blocks) {
   const int threads = register_blocked_threads(cells.count);
   const RowLookup lookup = row_lookup_of(cells.method);
-  return {threads, lookup, prefetch, blocks,
-          register_blocked_bytes(threads, lookup, cells.guide_size, prefetch)};
-}
-
-/// Whether rows are best built by blocks that take one after another: where a multiprocessor has room for one
-/// block only, there is nothing else that it could do while that waits for weights.
-bool prefetches(const Cells& rows, const WeightsShape& weights, const DeviceNumbers& device) {
-  return weights.type == WeightsShape::Type::kFloat && weights.channels == 1 && weights.aligned_rows &&
-         register_blocked_threads(rows.count) == kPrefetchThreads &&
-         row_lookup_of(rows.method) == RowLookup::kTrees && register_blocks(rows, true, device);
+  return {threads, lookup, blocks, register_blocked_bytes(threads, lookup, cells.guide_size)};
 }
 
 /// A block that is alone on the GPU is the sooner ready the more threads it has: `alone` counts its cells
@@ -66,15 +57,11 @@ BlockPlan block_plan(const Cells& cells, bool alone, const DeviceNumbers& device
   return {block_threads(cells.count, alone), guides, guides ? bytes : block_cell_bytes(cells.count)};
 }
 
-RowPlan choose_rows(const sampling::TableHeader& header, const WeightsShape& weights,
-                    const DeviceNumbers& device) {
+RowPlan choose_rows(const sampling::TableHeader& header, const DeviceNumbers& device) {
   if (is_tiled(header)) return tiled_plan(header);
   const Cells rows = cells_of_rows(header);
-  const std::uint32_t count = header.layers * header.height;
-  if (header.interpolation == sampling::Interpolation::kConstant && register_blocks(rows, false, device)) {
-    if (!prefetches(rows, weights, device)) return register_blocked_plan(rows, false, count);
-    return register_blocked_plan(rows, true,
-                                 std::min(count, static_cast<std::uint32_t>(device.multiprocessors)));
+  if (header.interpolation == sampling::Interpolation::kConstant && register_blocks(rows, device)) {
+    return register_blocked_plan(rows, header.layers * header.height);
   }
   if (fits_block(rows, device)) return block_plan(rows, false, device);
   return ThreePassPlan{};
@@ -82,7 +69,7 @@ RowPlan choose_rows(const sampling::TableHeader& header, const WeightsShape& wei
 
 MarginalPlan choose_marginals(const sampling::TableHeader& header, const DeviceNumbers& device) {
   const Cells cells = cells_of_marginals(header);
-  if (register_blocks(cells, false, device)) return register_blocked_plan(cells, false, header.layers);
+  if (register_blocks(cells, device)) return register_blocked_plan(cells, header.layers);
   if (fits_block(cells, device)) return block_plan(cells, true, device);
   return ThreePassPlan{};
 }
@@ -100,19 +87,12 @@ struct DrawRoom {
 };
 
 DrawPlan choose_single_row(const sampling::TableHeader& header, const DrawRoom& room) {
-  if (header.method == Method::kAlias) {
-    const std::size_t bytes = ready_alias_column_bytes(header.width);
-    // A single cell has no columns to speak of.
-    if (header.width > 1 && bytes <= room.others) return ReadyAliasColumnsPlan{bytes};
-    return SingleRowPlan{};
-  }
   const std::size_t bytes = ready_column_bytes(header.width);
-  if (bytes <= room.others) return ReadyColumnsPlan{bytes};
-  return SingleRowPlan{};
+  if (header.method == Method::kAlias || bytes > room.others) return SingleRowPlan{};
+  return ReadyColumnsPlan{bytes};
 }
 
 DrawPlan choose_alias_rows(std::uint32_t rows, const DrawRoom& room) {
-  if (ready_alias_row_bytes(rows) <= room.ready_rows) return ReadyAliasRowsPlan{ready_alias_row_bytes(rows)};
   if (alias_row_bytes(rows) <= room.others) return AliasRowsPlan{alias_row_bytes(rows)};
   return GlobalTablePlan{};
 }
@@ -131,15 +111,15 @@ DrawPlan choose_monotone_rows(const sampling::TableHeader& header, const DrawRoo
 
 }  // namespace
 
-BuildPlan choose(const BuildJob& job, const DeviceNumbers& device) {
-  const sampling::TableHeader header = sampling_table_header(job.params);
+BuildPlan choose(const SamplingTableParams& params, const DeviceNumbers& device) {
+  const sampling::TableHeader header = sampling_table_header(params);
   BuildPlan plan{};
-  plan.reduces = job.params.needs_reduction();
+  plan.reduces = params.needs_reduction();
   plan.writes_vertices = header.interpolation == sampling::Interpolation::kBilinear;
-  plan.rows = choose_rows(header, job.weights, device);
+  plan.rows = choose_rows(header, device);
   plan.marginals = choose_marginals(header, device);
   plan.early_marginals = std::holds_alternative<RegisterBlockedPlan>(plan.rows);
-  plan.scratch_bytes = sampling_table_scratch_bytes<Space::kDevice>(job.params);
+  plan.scratch_bytes = sampling_table_scratch_bytes<Space::kDevice>(params);
   return plan;
 }
 

@@ -16,18 +16,6 @@
 
 namespace cumulus::sampling_table {
 
-/// The weights of a table, as far as they decide how it is built.
-struct WeightsShape {
-  enum class Type { kByte, kHalf, kFloat };
-  Type type = Type::kFloat;
-  std::int64_t channels = 1;
-  bool aligned_rows = true;  ///< Each row begins at a multiple of 16 bytes.
-};
-struct BuildJob {
-  SamplingTableParams params;
-  WeightsShape weights{};
-};
-
 /// Of a bilinear table, rows are those of its cells, never register-blocked: there is one cell more than the
 /// map has columns, seldom a multiple of sixteen.
 using RowPlan = std::variant<RegisterBlockedPlan, BlockPlan, ThreePassPlan, TiledPlan>;
@@ -42,7 +30,7 @@ struct BuildPlan {
   std::size_t scratch_bytes;
 };
 
-BuildPlan choose(const BuildJob& job, const DeviceNumbers& device);
+BuildPlan choose(const SamplingTableParams& params, const DeviceNumbers& device);
 
 /// Draws samples by one launch, fewer than 2^32.
 struct DrawJob {

@@ -15,12 +15,6 @@ namespace cumulus::sampling_table {
 namespace {
 
 template <class T>
-constexpr WeightsShape::Type type_of() {
-  if (std::is_same_v<T, std::uint8_t>) return WeightsShape::Type::kByte;
-  return std::is_same_v<T, Float16> ? WeightsShape::Type::kHalf : WeightsShape::Type::kFloat;
-}
-
-template <class T>
 void build_all_rows(CudaExecutor& executor, const RowPlan& plan, const RowsArguments<T>& arguments) {
   std::visit(
       [&]<class Plan>(const Plan& of_method) {
@@ -76,7 +70,7 @@ template <class T>
 void build(CudaExecutor& executor, DeviceImage<const T> weights, const SamplingTableParams& params,
            DeviceSpan<std::byte> table, SamplingTableReport* report) {
   check_build(weights, params, table);
-  const BuildPlan plan = choose(build_job(weights, params), executor.device().numbers());
+  const BuildPlan plan = choose(params, executor.device().numbers());
   build_by(executor, plan, weights, params, table, report);
 }
 
@@ -94,14 +88,6 @@ void draw(CudaExecutor& executor, const sampling::TableView& table, const Points
 }
 
 }  // namespace
-
-template <class T>
-BuildJob build_job(const DeviceImage<const T>& weights, const SamplingTableParams& params) {
-  constexpr std::uintptr_t kAlignment = 16;
-  const std::uintptr_t begin = reinterpret_cast<std::uintptr_t>(weights.data);
-  const auto row_bytes = static_cast<std::uintptr_t>(weights.row_stride) * sizeof(T);
-  return {params, {type_of<T>(), weights.channels, begin % kAlignment == 0 && row_bytes % kAlignment == 0}};
-}
 
 template <class T>
 void build_by(CudaExecutor& executor, const BuildPlan& plan, DeviceImage<const T> weights,
@@ -137,7 +123,6 @@ void build_by(CudaExecutor& executor, const BuildPlan& plan, DeviceImage<const T
 }
 
 #define CUMULUS_INSTANTIATE(T)                                                                              \
-  template BuildJob build_job(const DeviceImage<const T>&, const SamplingTableParams&);                     \
   template void build_by(CudaExecutor&, const BuildPlan&, DeviceImage<const T>, const SamplingTableParams&, \
                          DeviceSpan<std::byte>, SamplingTableReport*);
 CUMULUS_INSTANTIATE(float)

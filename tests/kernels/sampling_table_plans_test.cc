@@ -35,7 +35,7 @@ class SamplingTablePlansOnCuda : public testing::OnEveryBackend<testing::CudaBac
     testing::BackendArray<testing::CudaBackend, unsigned char> table(backend(), sampling_table_bytes(params));
     const DeviceImage<const T> weights(elements.const_span().data(), map.height, map.width, map.channels,
                                        map.row_stride);
-    const BuildPlan plan = choose(build_job(weights, params), device);
+    const BuildPlan plan = choose(params, device);
     executor().reserve_scratch(plan.scratch_bytes);
     testing::BuiltTable built;
     build_by(executor(), plan, weights, params,

@@ -4,20 +4,16 @@
 #include <type_traits>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/core/div.h"
 #include "kernels/kd_tree/build/blocks.cuh"
 #include "kernels/kd_tree/build/build.h"
 #include "kernels/kd_tree/build/layout.h"
 #include "kernels/kd_tree/build/levels.cuh"
 #include "kernels/kd_tree/build/partition.cuh"
 #include "kernels/kd_tree/build/take_points.cuh"
+#include "kernels/kd_tree/threads.cuh"
 
 namespace cumulus::kd_tree {
 namespace {
-
-constexpr int kThreads = 256;
-
-unsigned blocks_for(std::int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 
 template <class T>
 struct Buffers {
@@ -88,7 +84,7 @@ class Build {
   KeyOf<T>* bounds(int level) const { return buffers_.bounds[(splits_.levels - level) % 2]; }
 
   void take(const T* points) {
-    begin_trees<T><<<blocks_for(shape_.trees), kThreads, 0, stream_>>>(forest_, bounds(0));
+    begin_trees<T><<<point_blocks(shape_.trees), kPointThreads, 0, stream_>>>(forest_, bounds(0));
     take_points<T><<<static_cast<unsigned>(shape_.trees * tiles(0)), kTileThreads, 0, stream_>>>(
         forest_, points, tiles(0), copy(0), bounds(0), buffers_.first_nan);
     CUMULUS_CUDA(cudaGetLastError());
@@ -99,15 +95,15 @@ class Build {
   void split_level(int level) {
     executor_.check_interrupt();
     const auto blocks = static_cast<unsigned>(segments(level) * tiles(level));
-    const unsigned segment_blocks = blocks_for(segments(level));
+    const unsigned segment_blocks = point_blocks(segments(level));
     const PointCopy<T> from = copy(level);
-    prepare_segments<T><<<segment_blocks, kThreads, 0, stream_>>>(forest_, level, bounds(level),
-                                                                  buffers_.segments, bounds(level + 1));
+    prepare_segments<T><<<segment_blocks, kPointThreads, 0, stream_>>>(forest_, level, bounds(level),
+                                                                       buffers_.segments, bounds(level + 1));
     if (options_.split == KdTreeSplit::kMidpoint) {
       count_to_middle<T><<<blocks, kTileThreads, 0, stream_>>>(shape_.all_points(), from.coordinates,
                                                                tiles(level), bounds(level), shape_.dimensions,
                                                                buffers_.segments);
-      place_middle<T><<<segment_blocks, kThreads, 0, stream_>>>(
+      place_middle<T><<<segment_blocks, kPointThreads, 0, stream_>>>(
           forest_, level, kd_tree_capacity(shape_, options_.leaf_size, level + 1), buffers_.segments);
     }
     find_pivots(level, blocks, from);
@@ -147,10 +143,10 @@ class Build {
 
   void finish(const BuildByLevels& /*method*/) {
     const int level = splits_.levels;
-    prepare_segments<T><<<blocks_for(segments(level)), kThreads, 0, stream_>>>(forest_, level, bounds(level),
-                                                                               buffers_.segments, nullptr);
+    prepare_segments<T><<<point_blocks(segments(level)), kPointThreads, 0, stream_>>>(
+        forest_, level, bounds(level), buffers_.segments, nullptr);
     if (shape_.all_points() == 0) return;
-    store_points<T><<<blocks_for(shape_.all_points()), kThreads, 0, stream_>>>(
+    store_points<T><<<point_blocks(shape_.all_points()), kPointThreads, 0, stream_>>>(
         shape_.all_points(), shape_.dimensions, copy(level), tree_.points.data(), tree_.idx_array.data());
   }
 

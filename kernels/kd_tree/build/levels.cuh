@@ -11,6 +11,7 @@
 #include "kernels/kd_tree/build/layout.h"
 #include "kernels/kd_tree/build/tiles.cuh"
 #include "kernels/kd_tree/math/arithmetic.h"
+#include "kernels/kd_tree/threads.cuh"
 
 namespace cumulus::kd_tree {
 
@@ -36,7 +37,7 @@ template <class T>
 __global__ void prepare_segments(Forest<T> forest, int level, const KeyOf<T>* bounds,
                                  Segment<KeyOf<T>>* segments, KeyOf<T>* next_bounds) {
   using Key = KeyOf<T>;
-  const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int64_t number = thread_number();
   if (number >= forest.shape.trees << level) return;
   const int dimensions = forest.shape.dimensions;
   const std::int64_t tree = number >> level;
@@ -104,7 +105,7 @@ __global__ void __launch_bounds__(kTileThreads)
 template <class T>
 __global__ void place_middle(Forest<T> forest, int level, std::int64_t child_capacity,
                              Segment<KeyOf<T>>* segments) {
-  const std::int64_t number = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int64_t number = thread_number();
   if (number >= forest.shape.trees << level) return;
   Segment<KeyOf<T>>& segment = segments[number];
   segment.left = midpoint_position(segment.count, segment.left, child_capacity);
@@ -198,7 +199,7 @@ __global__ void __launch_bounds__(kTileThreads)
 template <class T>
 __global__ void store_points(std::int64_t all, int dimensions, PointCopy<T> from, T* points,
                              std::int64_t* idx_array) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int64_t i = thread_number();
   if (i >= all) return;
   idx_array[i] = from.order[i];
   for (int axis = 0; axis < dimensions; ++axis)

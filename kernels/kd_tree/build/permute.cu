@@ -1,15 +1,11 @@
 #include <cuda_runtime.h>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/core/div.h"
 #include "kernels/kd_tree/build/build.h"
+#include "kernels/kd_tree/threads.cuh"
 
 namespace cumulus::kd_tree {
 namespace {
-
-constexpr int kThreads = 256;
-
-unsigned blocks_for(std::int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
 
 /// Brings rows into the trees' order.
 /// Owns: thread i the i-th `Word` of the forest's rows.
@@ -21,7 +17,7 @@ unsigned blocks_for(std::int64_t threads) { return static_cast<unsigned>(divide_
 template <class Word>
 __global__ void permute_words(std::int64_t words, std::int64_t row_words, std::int64_t points,
                               const std::int64_t* idx_array, const Word* from, Word* to) {
-  const std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int64_t i = thread_number();
   if (i >= words) return;
   const std::int64_t row = i / row_words;
   const std::int64_t tree = row / points;
@@ -35,7 +31,7 @@ void permute_in(CudaExecutor& executor, const KdTreeShape& shape, DeviceSpan<con
                 DeviceSpan<const std::byte> from, std::int64_t row_bytes, DeviceSpan<std::byte> to) {
   const auto words = static_cast<std::int64_t>(to.size() / sizeof(Word));
   const std::int64_t row_words = row_bytes / static_cast<std::int64_t>(sizeof(Word));
-  permute_words<<<blocks_for(words), kThreads, 0, executor.stream()>>>(
+  permute_words<<<point_blocks(words), kPointThreads, 0, executor.stream()>>>(
       words, row_words, shape.points, idx_array.data(), reinterpret_cast<const Word*>(from.data()),
       reinterpret_cast<Word*>(to.data()));
   CUMULUS_CUDA(cudaGetLastError());

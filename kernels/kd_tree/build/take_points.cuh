@@ -7,6 +7,7 @@
 #include "kernels/kd_tree/build/forest.cuh"
 #include "kernels/kd_tree/build/layout.h"
 #include "kernels/kd_tree/math/arithmetic.h"
+#include "kernels/kd_tree/threads.cuh"
 
 namespace cumulus::kd_tree {
 
@@ -19,7 +20,7 @@ namespace cumulus::kd_tree {
 /// Source: this project's.
 template <class T>
 __global__ void begin_trees(Forest<T> forest, KeyOf<T>* bounds) {
-  const std::int64_t tree = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int64_t tree = thread_number();
   if (tree >= forest.shape.trees) return;
   forest.tree_nodes(tree)[0] = {0, forest.shape.points, 0, 0};
   clear_bounds(bounds, tree, forest.shape.dimensions);

@@ -3,24 +3,17 @@
 #include <cub/device/device_radix_sort.cuh>
 
 #include "kernels/core/cuda_error.h"
-#include "kernels/core/div.h"
 #include "kernels/kd_tree/build/take_points.cuh"
 #include "kernels/kd_tree/left_balanced/arrange.h"
 #include "kernels/kd_tree/left_balanced/places.h"
 #include "kernels/kd_tree/math/arithmetic.h"
+#include "kernels/kd_tree/threads.cuh"
 
 // Level after level, all points are sorted by the part of their tree that they are in, then by coordinate and
 // index: a stable sort by coordinate, then one by part. Each then knows its place in the tree's inorder, and
 // with it its part of the next level.
 namespace cumulus::kd_tree {
 namespace {
-
-constexpr int kThreads = 256;
-
-unsigned blocks_for(std::int64_t threads) { return static_cast<unsigned>(divide_up(threads, kThreads)); }
-__device__ std::int64_t thread_number() {
-  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-}
 
 /// The first NaN of all coordinates.
 /// Owns: thread i coordinate i.
@@ -125,7 +118,7 @@ class Arrangement {
   void run(KdTreeReport* report) {
     CUMULUS_CUDA(cudaMemsetAsync(first_nan_, 0xFF, sizeof(*first_nan_), stream_));
     if (shape_.all_points() > 0) {
-      find_first_nan<<<blocks_for(shape_.coordinates()), kThreads, 0, stream_>>>(
+      find_first_nan<<<point_blocks(shape_.coordinates()), kPointThreads, 0, stream_>>>(
           points_, shape_.coordinates(), first_nan_);
       sort_levels();
     }
@@ -136,7 +129,7 @@ class Arrangement {
   }
 
  private:
-  unsigned blocks() const { return blocks_for(shape_.all_points()); }
+  unsigned blocks() const { return point_blocks(shape_.all_points()); }
 
   void sort_levels() {
     cub::DoubleBuffer<std::uint32_t> order(orders_[0], orders_[1]);
@@ -144,25 +137,25 @@ class Arrangement {
     for (int level = 0; level < plan_.levels; ++level) {
       executor_.check_interrupt();
       cub::DoubleBuffer<KeyOf<T>> keys(keys_[0], keys_[1]);
-      read_axis<<<blocks(), kThreads, 0, stream_>>>(points_, shape_, level % shape_.dimensions,
-                                                    keys.Current(), order.Current());
+      read_axis<<<blocks(), kPointThreads, 0, stream_>>>(points_, shape_, level % shape_.dimensions,
+                                                         keys.Current(), order.Current());
       sort(keys, order, 8 * static_cast<int>(sizeof(KeyOf<T>)));
       cub::DoubleBuffer<std::uint32_t> parts(reinterpret_cast<std::uint32_t*>(keys_[0]),
                                              reinterpret_cast<std::uint32_t*>(keys_[1]));
-      read_parts<<<blocks(), kThreads, 0, stream_>>>(shape_.all_points(), order.Current(), parts_.data(),
-                                                     parts.Current());
+      read_parts<<<blocks(), kPointThreads, 0, stream_>>>(shape_.all_points(), order.Current(), parts_.data(),
+                                                          parts.Current());
       sort(parts, order, plan_.part_bits);
-      name_parts<<<blocks(), kThreads, 0, stream_>>>(shape_, level + 1, order.Current(), parts_.data());
+      name_parts<<<blocks(), kPointThreads, 0, stream_>>>(shape_, level + 1, order.Current(), parts_.data());
     }
-    store_nodes<<<blocks(), kThreads, 0, stream_>>>(points_, shape_, plan_.levels, order.Current(),
-                                                    arrays_.points.data(), arrays_.idx_array.data());
+    store_nodes<<<blocks(), kPointThreads, 0, stream_>>>(points_, shape_, plan_.levels, order.Current(),
+                                                         arrays_.points.data(), arrays_.idx_array.data());
     CUMULUS_CUDA(cudaGetLastError());
   }
 
   /// Before the first level each tree is one part, and any order within it will do.
   void name_parts_of_indices() {
-    read_axis<<<blocks(), kThreads, 0, stream_>>>(points_, shape_, 0, keys_[0], orders_[0]);
-    name_parts<<<blocks(), kThreads, 0, stream_>>>(shape_, 0, orders_[0], parts_.data());
+    read_axis<<<blocks(), kPointThreads, 0, stream_>>>(points_, shape_, 0, keys_[0], orders_[0]);
+    name_parts<<<blocks(), kPointThreads, 0, stream_>>>(shape_, 0, orders_[0], parts_.data());
   }
 
   template <class Key>

@@ -10,6 +10,7 @@
 #include "kernels/core/launch_slices.h"
 #include "kernels/kd_tree/kd_tree_query.h"
 #include "kernels/kd_tree/query/traversal.h"
+#include "kernels/kd_tree/threads.cuh"
 #include "kernels/kd_tree/tuning.h"
 
 namespace cumulus::kd_tree {
@@ -89,9 +90,5 @@ struct ThreadQuery {
     }
   }
 };
-
-__device__ inline std::int64_t thread_number() {
-  return static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-}
 
 }  // namespace cumulus::kd_tree

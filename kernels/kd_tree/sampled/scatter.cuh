@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "kernels/kd_tree/sampled/split_part.cuh"
+#include "kernels/kd_tree/threads.cuh"
 #include "kernels/primitives/launch.cuh"
 
 namespace cumulus::kd_tree {
@@ -310,7 +311,7 @@ static __global__ void __launch_bounds__(kScatterThreads, 2) scatter_parts(Scatt
 template <int D>
 __global__ void gather_samples(const float* points, SampleSet samples, PointRecord* records) {
   allow_secondary_kernel();
-  const std::int64_t sample = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const std::int64_t sample = thread_number();
   if (sample < samples.count) records[sample] = load_point<D>(points, samples.index(sample));
 }
 

@@ -65,14 +65,8 @@ struct DrawByPlan {
   void operator()(const ReadyColumnsPlan& plan) const {
     by<ByTheTables>().template draw_many<kReadyColumns>(plan.shared_bytes);
   }
-  void operator()(const ReadyAliasRowsPlan& plan) const {
-    by_alias().template draw_many<kReadyAliasRows>(plan.shared_bytes);
-  }
   void operator()(const AliasRowsPlan& plan) const {
     by_alias().template draw_many<kAliasRows>(plan.shared_bytes);
-  }
-  void operator()(const ReadyAliasColumnsPlan& plan) const {
-    by_alias().template draw_many<kReadyAliasColumns>(plan.shared_bytes);
   }
 
  private:

@@ -39,21 +39,13 @@ struct SingleRowPlan {};
 struct ReadyColumnsPlan {
   std::size_t shared_bytes;
 };
-/// The same of an alias table over rows: its columns, and what a sample needs of its row.
-struct ReadyAliasRowsPlan {
-  std::size_t shared_bytes;
-};
 /// A copy of an alias table over rows, and of their lower bounds.
 struct AliasRowsPlan {
   std::size_t shared_bytes;
 };
-/// Of a single row by an alias table.
-struct ReadyAliasColumnsPlan {
-  std::size_t shared_bytes;
-};
 
 using DrawPlan = std::variant<BilinearPlan, GlobalTablePlan, ReadyRowsPlan, RefinedRowsPlan, SingleRowPlan,
-                              ReadyColumnsPlan, ReadyAliasRowsPlan, AliasRowsPlan, ReadyAliasColumnsPlan>;
+                              ReadyColumnsPlan, AliasRowsPlan>;
 
 /// Of more rows than are made ready, the best first.
 inline constexpr RefinedGuideShape kRefinedGuides[] = {{2, true}, {4, false}, {2, false}, {1, false}};
@@ -77,15 +69,6 @@ CUMULUS_HOST_DEVICE constexpr std::size_t refined_row_bytes(std::uint32_t rows,
 /// Two floats a column.
 CUMULUS_HOST_DEVICE constexpr std::size_t ready_column_bytes(std::uint32_t columns) {
   return 2 * sizeof(float) * columns + refined_guide_bytes(columns, kRefinement);
-}
-/// Of an alias table's column: split and alias, and the reciprocals of its two parts.
-inline constexpr std::size_t kAliasColumnBytes = 2 * sizeof(std::uint32_t) + 2 * sizeof(float);
-/// Three floats a row besides.
-CUMULUS_HOST_DEVICE constexpr std::size_t ready_alias_row_bytes(std::uint32_t rows) {
-  return (kAliasColumnBytes + 3 * sizeof(float)) * rows;
-}
-CUMULUS_HOST_DEVICE constexpr std::size_t ready_alias_column_bytes(std::uint32_t columns) {
-  return (kAliasColumnBytes + sizeof(float)) * columns;
 }
 /// Split, alias and lower bound.
 CUMULUS_HOST_DEVICE constexpr std::size_t alias_row_bytes(std::uint32_t rows) {

@@ -10,7 +10,6 @@
 #include "kernels/primitives/launch.cuh"
 #include "kernels/primitives/multiprocessor.cuh"
 #include "kernels/sampling_table/draw/draw.h"
-#include "kernels/sampling_table/draw/shared_alias.cuh"
 #include "kernels/sampling_table/draw/shared_guide.cuh"
 #include "kernels/sampling_table/tuning.h"
 
@@ -62,9 +61,7 @@ inline constexpr unsigned kReadyRows = 1;
 inline constexpr unsigned kRefinedRows = 2;
 inline constexpr unsigned kSingleRow = 3;
 inline constexpr unsigned kReadyColumns = 4;
-inline constexpr unsigned kReadyAliasRows = 5;
-inline constexpr unsigned kAliasRows = 6;
-inline constexpr unsigned kReadyAliasColumns = 7;
+inline constexpr unsigned kAliasRows = 5;
 
 /// The blocks of a kernel: their threads, and how many of them a multiprocessor holds. What is mostly found
 /// in shared memory gains by as many threads as it can; what is not loses by them what it has in the first
@@ -76,10 +73,8 @@ struct BlockShape {
 CUMULUS_HOST_DEVICE constexpr BlockShape shape_of(unsigned shared) {
   switch (shared) {
     case kReadyRows:
-    case kReadyAliasRows:
       return {kReadyRowsThreads, 2};
     case kReadyColumns:
-    case kReadyAliasColumns:
       return {kDrawThreads, 4};
     default:
       return {kDrawThreads, 3};
@@ -100,8 +95,6 @@ __device__ auto row_search(const sampling::TableView& table, const RefinedGuideS
     return ReadyRows(table, shared);
   } else if constexpr (kShared == kRefinedRows) {
     return RefinedRows(table, guide, shared);
-  } else if constexpr (kShared == kReadyAliasRows) {
-    return ReadyAliasRows(table, shared);
   } else if constexpr (kShared == kAliasRows) {
     return AliasRows(table, shared);
   } else if constexpr (kShared == kNothingShared) {
@@ -115,8 +108,6 @@ template <unsigned kShared, class Locate>
 __device__ auto column_search(const DrawnTable& table, unsigned char* shared) {
   if constexpr (kShared == kReadyColumns) {
     return ReadyColumns(table.view, shared);
-  } else if constexpr (kShared == kReadyAliasColumns) {
-    return ReadyAliasColumns(table.view, shared);
   } else {
     return sampling::detail::ColumnSearch<Locate>{Locate(table.view), table.rows};
   }

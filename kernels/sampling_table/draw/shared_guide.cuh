@@ -199,4 +199,31 @@ class ReadyColumns {
   SharedGuide columns_;
 };
 
+/// A copy of an alias table over rows, and of their lower bounds.
+class AliasRows {
+ public:
+  __device__ AliasRows(const TableView& table, unsigned char* shared)
+      : search_{{sampling::Method::kAlias},
+                sampling::detail::marginal(table),
+                {table.header.projection, table.header.height}} {
+    Distribution& rows = search_.marginal;
+    auto* const words = reinterpret_cast<std::uint32_t*>(shared);
+    auto* const lower = words + 2 * rows.count;
+    for (std::uint32_t i = threadIdx.x; i < 2 * rows.count; i += blockDim.x) {
+      words[i] = sampling::detail::element<std::uint32_t>(rows.nodes, i);
+    }
+    for (std::uint32_t y = threadIdx.x; y < rows.count; y += blockDim.x) lower[y] = rows.lower[y];
+    __syncthreads();
+    rows.nodes = shared;
+    rows.lower = lower;
+  }
+
+  __device__ PlaceInRow operator()(const TableHeader& header, std::uint32_t x) const {
+    return search_(header, x);
+  }
+
+ private:
+  sampling::detail::RowSearch<sampling::detail::ByMethod, sampling::detail::BandOfRow> search_;
+};
+
 }  // namespace cumulus::sampling_table

@@ -92,17 +92,6 @@ class TexelRun {
     }
   }
 
-  /// The same of single floats that lie in `prefetched`, at thread_quad_place.
-  __device__ std::uint32_t take_prefetched(std::uint32_t first, const std::uint32_t* prefetched,
-                                           std::uint32_t (&bits)[kThreadCells]) const {
-    TexelQuad<T, 1> loaded[kThreadCells / kQuad];
-#pragma unroll
-    for (std::uint32_t q = 0; q < kThreadCells / kQuad; ++q) {
-      loaded[q].load(reinterpret_cast<const T*>(prefetched + thread_quad_place(threadIdx.x, q)));
-    }
-    return weigh_texels<1>(first, loaded, bits);
-  }
-
  private:
   template <int kChannels, class Meanwhile>
   __device__ std::uint32_t load_thread_quads(std::uint32_t first, std::uint32_t (&bits)[kThreadCells],

@@ -9,8 +9,6 @@
 namespace cumulus::server::ops {
 namespace {
 
-using Plan = IntersectClips::Plan;
-
 absl::Status wrong_element(std::int64_t element) {
   return no_answer("WRONG_ELEMENT",
                    concat("element ", element,
@@ -25,8 +23,8 @@ std::vector<SourceField> IntersectClips::sources(const Request& request) {
   return {{"elements", &request.elements()}, {"boxes", &request.boxes()}};
 }
 
-absl::StatusOr<Plan> IntersectClips::validate(const Request& /*request*/,
-                                              std::span<const InputArray> inputs) {
+absl::StatusOr<IntersectClips::Plan> IntersectClips::validate(const Request& /*request*/,
+                                                              std::span<const InputArray> inputs) {
   const InputArray& elements = inputs[0];
   if (elements.shape.type != v1::UINT8 || elements.shape.extents.size() != 1) {
     return bad_field(elements.field,

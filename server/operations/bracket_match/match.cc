@@ -14,11 +14,7 @@
 namespace cumulus::server::ops {
 namespace {
 
-using Request = MatchBrackets::Request;
-using Report = MatchBrackets::Report;
-using Plan = MatchBrackets::Plan;
-
-absl::Status read_text(const InputArray& text, Plan& plan) {
+absl::Status read_text(const InputArray& text, MatchBrackets::Plan& plan) {
   const bool right_type = text.shape.type == v1::UINT8 || text.shape.type == v1::INT32;
   if (!right_type || text.shape.extents.size() != 1) {
     return bad_field(text.field,
@@ -29,7 +25,7 @@ absl::Status read_text(const InputArray& text, Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status read_pairs(const Request& request, Plan& plan) {
+absl::Status read_pairs(const MatchBrackets::Request& request, MatchBrackets::Plan& plan) {
   if (plan.tokens) {
     if (request.pairs().empty()) return absl::OkStatus();
     return bad_field("pairs", "is for texts of bytes; of tokens k opens and -k closes kind k");
@@ -42,7 +38,7 @@ absl::Status read_pairs(const Request& request, Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status read_outputs(const Request& request, Plan& plan) {
+absl::Status read_outputs(const MatchBrackets::Request& request, MatchBrackets::Plan& plan) {
   for (int i = 0; i < request.outputs_size(); ++i) {
     const std::string field = concat("outputs[", i, "]");
     const auto output = read_enum<v1::BracketOutput>(field, request.outputs(i),
@@ -61,7 +57,7 @@ absl::Status read_outputs(const Request& request, Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status read_index_type(const Request& request, Plan& plan) {
+absl::Status read_index_type(const MatchBrackets::Request& request, MatchBrackets::Plan& plan) {
   const bool needs_64_bits = plan.count > std::numeric_limits<std::int32_t>::max();
   const auto wide =
       read_enum<bool>("index_type", request.index_type(),
@@ -75,7 +71,7 @@ absl::Status read_index_type(const Request& request, Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status read_segments(const InputArray& segments, Plan& plan) {
+absl::Status read_segments(const InputArray& segments, MatchBrackets::Plan& plan) {
   if (segments.shape.type != v1::INT64 || segments.shape.extents.size() != 1 ||
       segments.shape.extents[0] == 0) {
     return bad_field(segments.field,
@@ -93,7 +89,8 @@ const char* indexed_name(v1::BracketOutput output) {
 }
 
 template <class Index, class E>
-BracketOutputs<Index, E::kSpace> place_outputs(const Plan& plan, const Outputs<E::kSpace>& arrays) {
+BracketOutputs<Index, E::kSpace> place_outputs(const MatchBrackets::Plan& plan,
+                                               const Outputs<E::kSpace>& arrays) {
   BracketOutputs<Index, E::kSpace> outputs;
   const std::array indexed = {&outputs.partner, &outputs.partner, &outputs.parent, &outputs.depth,
                               &outputs.top};
@@ -109,8 +106,8 @@ BracketOutputs<Index, E::kSpace> place_outputs(const Plan& plan, const Outputs<E
 }
 
 template <class Index, class E>
-void run_with(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
-              const Outputs<E::kSpace>& arrays, Report& report) {
+void run_with(E& executor, const MatchBrackets::Plan& plan, const Inputs<E::kSpace>& inputs,
+              const Outputs<E::kSpace>& arrays, MatchBrackets::Report& report) {
   const auto outputs = place_outputs<Index, E>(plan, arrays);
   Span<const std::int64_t, E::kSpace> segments;
   if (plan.segmented) segments = inputs.template as<const std::int64_t>(1);
@@ -122,13 +119,13 @@ void run_with(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
   }
 }
 
-std::string symbol_name(const Plan& plan, std::int32_t symbol) {
+std::string symbol_name(const MatchBrackets::Plan& plan, std::int32_t symbol) {
   if (plan.tokens) return concat("token ", symbol);
   if (symbol > ' ' && symbol < 0x7f) return concat("'", std::string(1, static_cast<char>(symbol)), "'");
   return concat("byte ", symbol);
 }
 
-absl::Status wrong_segment(const Report& report) {
+absl::Status wrong_segment(const MatchBrackets::Report& report) {
   return no_answer("WRONG_SEGMENTS",
                    concat("segments: element ", report.position,
                           " is wrong; 0 first, then numbers that never fall, of at most as many as there "
@@ -136,8 +133,8 @@ absl::Status wrong_segment(const Report& report) {
                    {{"position", concat(report.position)}});
 }
 
-absl::Status unbalanced(const Plan& plan, const Report& report) {
-  const bool unclosed = report.fault == Report::Fault::kUnclosed;
+absl::Status unbalanced(const MatchBrackets::Plan& plan, const MatchBrackets::Report& report) {
+  const bool unclosed = report.fault == MatchBrackets::Report::Fault::kUnclosed;
   std::map<std::string, std::string> metadata = {{"position", concat(report.position)}};
   if (plan.segmented) metadata["segment"] = concat(report.segment);
   if (!unclosed) metadata["found"] = concat(report.found);
@@ -164,7 +161,8 @@ std::vector<SourceField> MatchBrackets::sources(const Request& request) {
   return fields;
 }
 
-absl::StatusOr<Plan> MatchBrackets::validate(const Request& request, std::span<const InputArray> inputs) {
+absl::StatusOr<MatchBrackets::Plan> MatchBrackets::validate(const Request& request,
+                                                            std::span<const InputArray> inputs) {
   Plan plan;
   plan.lenient = request.lenient();
   absl::Status status = read_text(inputs[0], plan);

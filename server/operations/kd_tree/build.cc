@@ -13,10 +13,7 @@
 namespace cumulus::server::ops {
 namespace {
 
-using Request = BuildKdTree::Request;
-using Plan = BuildKdTree::Plan;
-
-absl::Status read_options(const Request& request, KdTreeOptions& options) {
+absl::Status read_options(const BuildKdTree::Request& request, KdTreeOptions& options) {
   if (request.leaf_size() < 0 || request.leaf_size() > kMaxKdTreePoints) {
     return bad_field("leaf_size", concat("is ", request.leaf_size(), "; 1 to 2^31 - 1, or 0 for ",
                                          KdTreeOptions{}.leaf_size, ", is right"));
@@ -42,7 +39,8 @@ absl::Status read_options(const Request& request, KdTreeOptions& options) {
   return absl::OkStatus();
 }
 
-absl::Status read_layout(const Request& request, const ArrayShape& points, Plan& plan) {
+absl::Status read_layout(const BuildKdTree::Request& request, const ArrayShape& points,
+                         BuildKdTree::Plan& plan) {
   const auto left_balanced = read_enum<bool>(
       "layout", request.layout(),
       {{v1::KD_TREE_LAYOUT_UNSPECIFIED, false}, {v1::NODES_AND_LEAVES, false}, {v1::LEFT_BALANCED, true}});
@@ -69,7 +67,7 @@ absl::Status read_layout(const Request& request, const ArrayShape& points, Plan&
   return absl::OkStatus();
 }
 
-absl::Status read_payload(const InputArray& payload, Plan& plan) {
+absl::Status read_payload(const InputArray& payload, BuildKdTree::Plan& plan) {
   const ArrayShape rows = plan.shape.array(payload.shape.type, {plan.shape.forest.points});
   const auto& extents = payload.shape.extents;
   if (extents.size() < rows.extents.size() ||
@@ -96,7 +94,8 @@ std::vector<SourceField> BuildKdTree::sources(const Request& request) {
   return fields;
 }
 
-absl::StatusOr<Plan> BuildKdTree::validate(const Request& request, std::span<const InputArray> inputs) {
+absl::StatusOr<BuildKdTree::Plan> BuildKdTree::validate(const Request& request,
+                                                        std::span<const InputArray> inputs) {
   const auto shape = KdTreeArraysShape::read(inputs[0]);
   if (!shape.ok()) return shape.status();
   Plan plan;

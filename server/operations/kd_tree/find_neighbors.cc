@@ -15,20 +15,18 @@
 namespace cumulus::server::ops {
 namespace {
 
-using Request = FindNeighbors::Request;
-using Plan = FindNeighbors::Plan;
 using Wanted = FindNeighbors::Wanted;
 
 constexpr double kMaxPeriod = std::numeric_limits<float>::max();
 
 /// A row of the payload for each of `count`, a tree's points or queries.
-ArrayShape payload_shape(const Plan& plan, std::int64_t count) {
+ArrayShape payload_shape(const FindNeighbors::Plan& plan, std::int64_t count) {
   return plan.has_channels ? plan.shape.array(plan.shape.type, {count, plan.summed_channels})
                            : plan.shape.array(plan.shape.type, {count});
 }
 
 /// Where lists hold so many neighbours.
-std::vector<OutputSpec> arrays(const Plan& plan, std::int64_t listed) {
+std::vector<OutputSpec> arrays(const FindNeighbors::Plan& plan, std::int64_t listed) {
   const KdTreeArraysShape& shape = plan.shape;
   const std::int64_t queries = plan.search.queries;
   const bool sums = plan.summed_channels > 0;
@@ -77,7 +75,7 @@ absl::StatusOr<KdTreeArraysShape> read_tree(std::span<const InputArray> inputs) 
   return shape;
 }
 
-absl::Status read_queries(std::span<const InputArray> inputs, Plan& plan) {
+absl::Status read_queries(std::span<const InputArray> inputs, FindNeighbors::Plan& plan) {
   const InputArray& queries = inputs[4];
   const auto& extents = queries.shape.extents;
   plan.search.queries = extents.size() >= 2 ? extents[extents.size() - 2] : 0;
@@ -96,7 +94,7 @@ absl::Status read_queries(std::span<const InputArray> inputs, Plan& plan) {
                    concat("is ", inputs[5].shape.text(), "; for these queries ", radii.text(), " is right"));
 }
 
-absl::Status read_lists(const v1::NeighborLists& lists, Plan& plan) {
+absl::Status read_lists(const v1::NeighborLists& lists, FindNeighbors::Plan& plan) {
   if (lists.max_neighbors() < 0) {
     return bad_field("lists.max_neighbors",
                      concat("is ", lists.max_neighbors(), "; 0, or the most neighbours of all queries ",
@@ -111,7 +109,7 @@ absl::Status read_lists(const v1::NeighborLists& lists, Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status read_wanted(const Request& request, Plan& plan) {
+absl::Status read_wanted(const FindNeighbors::Request& request, FindNeighbors::Plan& plan) {
   if (request.has_radius()) {
     if (!(request.radius() >= 0))
       return bad_field("radius", concat("is ", request.radius(), "; 0 or more is right"));
@@ -119,25 +117,26 @@ absl::Status read_wanted(const Request& request, Plan& plan) {
     plan.search.radius = request.radius();
   }
   switch (request.wanted_case()) {
-    case Request::kNearest:
+    case FindNeighbors::Request::kNearest:
       if (request.nearest() < 1 || request.nearest() > kMaxNeighbors) {
         return bad_field("nearest", concat("is ", request.nearest(), "; 1 to ", kMaxNeighbors, " is right"));
       }
       plan.nearest = request.nearest();
       return absl::OkStatus();
-    case Request::kCounts:
+    case FindNeighbors::Request::kCounts:
       plan.wanted = Wanted::kCounts;
       return absl::OkStatus();
-    case Request::kLists:
+    case FindNeighbors::Request::kLists:
       return read_lists(request.lists(), plan);
-    case Request::WANTED_NOT_SET:
+    case FindNeighbors::Request::WANTED_NOT_SET:
       break;
   }
   return bad_field("wanted", "is not set; `nearest`, `counts` or `lists` is right");
 }
 
 /// `payload` is the last input.
-absl::Status read_payload(const Request& request, std::span<const InputArray> inputs, Plan& plan) {
+absl::Status read_payload(const FindNeighbors::Request& request, std::span<const InputArray> inputs,
+                          FindNeighbors::Plan& plan) {
   if (!request.has_payload()) return absl::OkStatus();
   if (plan.wanted == Wanted::kLists) {
     return bad_field("payload", "is given, and `lists` too; it goes with `nearest` and `counts`");
@@ -155,7 +154,7 @@ absl::Status read_payload(const Request& request, std::span<const InputArray> in
                                          ", channels], is right"));
 }
 
-absl::Status read_period(const Request& request, Plan& plan) {
+absl::Status read_period(const FindNeighbors::Request& request, FindNeighbors::Plan& plan) {
   if (request.period().empty()) return absl::OkStatus();
   if (request.period_size() != plan.shape.forest.dimensions) {
     return bad_field("period", concat("has ", request.period_size(), " elements; one for each of the tree's ",
@@ -172,7 +171,7 @@ absl::Status read_period(const Request& request, Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status conclude_lists(const Plan& plan, std::int64_t listed) {
+absl::Status conclude_lists(const FindNeighbors::Plan& plan, std::int64_t listed) {
   if (plan.wanted != Wanted::kLists || listed <= plan.max_neighbors) return absl::OkStatus();
   return no_answer(
       "TOO_MANY_NEIGHBORS",
@@ -182,7 +181,7 @@ absl::Status conclude_lists(const Plan& plan, std::int64_t listed) {
 }
 
 /// `number` counts the leaves of all trees.
-absl::Status wrong_leaf(const Plan& plan, std::int64_t number) {
+absl::Status wrong_leaf(const FindNeighbors::Plan& plan, std::int64_t number) {
   const KdTreeShape& forest = plan.shape.forest;
   const std::int64_t leaves = forest.nodes() / 2 + 1;
   const std::int64_t tree = number / leaves;
@@ -196,7 +195,7 @@ absl::Status wrong_leaf(const Plan& plan, std::int64_t number) {
 }
 
 template <class T, class E>
-void run_sums(E& executor, const Plan& plan, const QueriedForest<T, E::kSpace>& forest,
+void run_sums(E& executor, const FindNeighbors::Plan& plan, const QueriedForest<T, E::kSpace>& forest,
               const Inputs<E::kSpace>& inputs, const Outputs<E::kSpace>& outputs, NeighborReport* report) {
   const auto rows = inputs.template as<const T>(plan.has_radii ? 6 : 5);
   if (plan.wanted == Wanted::kNearest) {
@@ -230,7 +229,8 @@ std::vector<SourceField> FindNeighbors::sources(const Request& request) {
   return fields;
 }
 
-absl::StatusOr<Plan> FindNeighbors::validate(const Request& request, std::span<const InputArray> inputs) {
+absl::StatusOr<FindNeighbors::Plan> FindNeighbors::validate(const Request& request,
+                                                            std::span<const InputArray> inputs) {
   const auto shape = read_tree(inputs);
   if (!shape.ok()) return shape.status();
   Plan plan;

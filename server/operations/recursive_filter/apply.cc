@@ -12,13 +12,10 @@
 namespace cumulus::server::ops {
 namespace {
 
-using Request = ApplyRecursiveFilter::Request;
-using Report = ApplyRecursiveFilter::Report;
-using Plan = ApplyRecursiveFilter::Plan;
 using Method = RecursiveFilterMethod;
 
 /// [height, width, ...] of each image, [images, height, width, channels] of all.
-absl::Status read_images(const InputArray& input, Plan& plan) {
+absl::Status read_images(const InputArray& input, ApplyRecursiveFilter::Plan& plan) {
   InputArray one = input;
   plan.shape = input.shape;
   if (one.shape.extents.size() == 4) {
@@ -32,7 +29,8 @@ absl::Status read_images(const InputArray& input, Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status read_sum(const Request& request, std::span<const InputArray> inputs, Plan& plan) {
+absl::Status read_sum(const ApplyRecursiveFilter::Request& request, std::span<const InputArray> inputs,
+                      ApplyRecursiveFilter::Plan& plan) {
   if (!request.has_accumulate()) {
     if (!request.has_weight()) return absl::OkStatus();
     return bad_field("weight", "is set without accumulate, which it goes with");
@@ -62,7 +60,7 @@ bool admits_fir(const v1::AxisFilter& axis) {
 }
 
 /// Of Gaussians that name none.
-v1::GaussianMethod gaussian_method(const Request& request) {
+v1::GaussianMethod gaussian_method(const ApplyRecursiveFilter::Request& request) {
   const bool by_any_method =
       request.method() == v1::RECURSIVE_FILTER_METHOD_UNSPECIFIED || request.method() == v1::FILTER_FIR;
   const bool fir = by_any_method && !request.has_max_truncation_error() &&
@@ -71,7 +69,7 @@ v1::GaussianMethod gaussian_method(const Request& request) {
   return fir ? v1::GAUSSIAN_FIR : v1::GAUSSIAN_DERICHE;
 }
 
-absl::Status read_filter(const Request& request, Plan& plan) {
+absl::Status read_filter(const ApplyRecursiveFilter::Request& request, ApplyRecursiveFilter::Plan& plan) {
   EitherAxis y, x;
   absl::Status status;
   const v1::GaussianMethod gaussian = gaussian_method(request);
@@ -93,7 +91,7 @@ absl::Status read_filter(const Request& request, Plan& plan) {
 }
 
 /// GAUSSIAN_FIR goes one way.
-absl::Status check_fir_choice(const Request& request) {
+absl::Status check_fir_choice(const ApplyRecursiveFilter::Request& request) {
   if (request.has_max_truncation_error()) {
     return bad_field("max_truncation_error",
                      "is of recursive filters; leave it out with GAUSSIAN_FIR, which leaves out less than "
@@ -108,11 +106,11 @@ absl::Status check_fir_choice(const Request& request) {
 }
 
 /// What results are divided by at most.
-double smallest_certainty(const Plan& plan) {
+double smallest_certainty(const ApplyRecursiveFilter::Plan& plan) {
   return plan.certainties.has_value() ? plan.certainties->smallest() : 1;
 }
 
-absl::Status check_choice(const Plan& plan, double asked_error) {
+absl::Status check_choice(const ApplyRecursiveFilter::Plan& plan, double asked_error) {
   switch (obstacle_to(plan.filter, plan.image.height, plan.image.width, plan.image.type == v1::FLOAT64,
                       plan.choice)) {
     case MethodObstacle::kNone:
@@ -139,7 +137,7 @@ absl::Status check_choice(const Plan& plan, double asked_error) {
   return absl::OkStatus();
 }
 
-absl::Status read_choice(const Request& request, Plan& plan) {
+absl::Status read_choice(const ApplyRecursiveFilter::Request& request, ApplyRecursiveFilter::Plan& plan) {
   if (plan.fir.has_value()) return check_fir_choice(request);
   if (request.method() == v1::FILTER_FIR) {
     return bad_field("method",
@@ -184,7 +182,7 @@ v1::RecursiveFilterMethod wire_method(Method method) {
 
 /// Calls `body` with a null pointer to the image's elements.
 template <class Body>
-auto with_element(const Plan& plan, const Body& body) {
+auto with_element(const ApplyRecursiveFilter::Plan& plan, const Body& body) {
   if (plan.image.type == v1::FLOAT16) return body(static_cast<Float16*>(nullptr));
   if (plan.image.type == v1::FLOAT64) return body(static_cast<double*>(nullptr));
   return body(static_cast<float*>(nullptr));
@@ -222,8 +220,9 @@ NonFinitePolicy policy_before(const Plan& plan) {
 
 /// False where a pixel is refused, or the images do not fit on the chip, which the report says.
 template <class T, class E>
-bool filter_images(E& executor, const Plan& plan, const FilterImages<const T, E::kSpace>& images,
-                   const FilterImages<T, E::kSpace>& filtered, Report& report) {
+bool filter_images(E& executor, const ApplyRecursiveFilter::Plan& plan,
+                   const FilterImages<const T, E::kSpace>& images, const FilterImages<T, E::kSpace>& filtered,
+                   ApplyRecursiveFilter::Report& report) {
   if (plan.fir.has_value()) {
     report.method = v1::FILTER_FIR;
     report.truncation_bound = kFirTruncation / smallest_certainty(plan);
@@ -260,8 +259,9 @@ FilterImages<const T, S> read_only(const FilterImages<T, S>& images) {
 /// The filtered images over their filtered certainties, where a boundary is FILTER_EXACT; halves are rounded
 /// once. False as filter_images.
 template <class T, class E>
-bool filter_and_normalize(E& executor, const Plan& plan, const FilterImages<const T, E::kSpace>& images,
-                          const FilterImages<T, E::kSpace>& result, Report& report) {
+bool filter_and_normalize(E& executor, const ApplyRecursiveFilter::Plan& plan,
+                          const FilterImages<const T, E::kSpace>& images,
+                          const FilterImages<T, E::kSpace>& result, ApplyRecursiveFilter::Report& report) {
   if (!plan.certainties.has_value()) return filter_images<T>(executor, plan, images, result, report);
   if constexpr (std::is_same_v<T, Float16>) {
     const auto elements = static_cast<std::size_t>(plan.shape.elements());
@@ -280,7 +280,7 @@ bool filter_and_normalize(E& executor, const Plan& plan, const FilterImages<cons
 }
 
 template <class T, Space S>
-std::size_t filter_scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
+std::size_t filter_scratch_bytes(const ApplyRecursiveFilter::Plan& plan, const DeviceNumbers& device) {
   const FilterImages<const T, S> images(plan.image.view(Span<const T, S>()), plan.images);
   if (plan.fir.has_value()) return fir_gaussian_blur_scratch_bytes<T, S>(images, *plan.fir, device);
   return apply_recursive_filter_scratch_bytes<T, S>(images, plan.filter, device, plan.choice);
@@ -294,8 +294,8 @@ std::vector<SourceField> ApplyRecursiveFilter::sources(const Request& request) {
   return sources;
 }
 
-absl::StatusOr<Plan> ApplyRecursiveFilter::validate(const Request& request,
-                                                    std::span<const InputArray> inputs) {
+absl::StatusOr<ApplyRecursiveFilter::Plan> ApplyRecursiveFilter::validate(
+    const Request& request, std::span<const InputArray> inputs) {
   Plan plan;
   plan.tells_method = request.tell_method();
   absl::Status status = read_images(inputs[0], plan);

@@ -10,11 +10,8 @@
 namespace cumulus::server::ops {
 namespace {
 
-using Request = DecodeRunLengths::Request;
-using Plan = DecodeRunLengths::Plan;
-
-absl::Status read_runs(const Request& request, const ArrayShape& symbols, const ArrayShape& lengths,
-                       Plan& plan) {
+absl::Status read_runs(const DecodeRunLengths::Request& request, const ArrayShape& symbols,
+                       const ArrayShape& lengths, DecodeRunLengths::Plan& plan) {
   const auto form = read_run_length_form(request.form());
   if (!form.ok()) return form.status();
   plan.params.format.form = *form;
@@ -48,7 +45,7 @@ absl::Status check_extents(const std::vector<std::int64_t>& extents) {
   return absl::OkStatus();
 }
 
-absl::Status read_size(const Request& request, Plan& plan) {
+absl::Status read_size(const DecodeRunLengths::Request& request, DecodeRunLengths::Plan& plan) {
   const std::int64_t max_bytes = request.max_output_bytes();
   if (max_bytes < 1 || max_bytes > static_cast<std::int64_t>(kMaxArrayBytes)) {
     return bad_field("max_output_bytes", concat("is ", max_bytes,
@@ -74,7 +71,7 @@ absl::Status read_size(const Request& request, Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status read_order(const Request& request, Plan& plan) {
+absl::Status read_order(const DecodeRunLengths::Request& request, DecodeRunLengths::Plan& plan) {
   if (request.order() == v1::BY_COLUMNS && !plan.shape.has_value()) {
     return bad_field("shape", "is missing; order BY_COLUMNS needs [..., height, width]");
   }
@@ -91,7 +88,8 @@ std::vector<SourceField> DecodeRunLengths::sources(const Request& request) {
   return {{"symbols", &request.symbols()}, {"lengths", &request.lengths()}};
 }
 
-absl::StatusOr<Plan> DecodeRunLengths::validate(const Request& request, std::span<const InputArray> inputs) {
+absl::StatusOr<DecodeRunLengths::Plan> DecodeRunLengths::validate(const Request& request,
+                                                                  std::span<const InputArray> inputs) {
   const auto unit = RunUnit::read(inputs[0], request.pixels());
   if (!unit.ok()) return unit.status();
   Plan plan{*unit, {}, {}, {}};

@@ -12,20 +12,17 @@
 namespace cumulus::server::ops {
 namespace {
 
-using Request = EncodeRunLengths::Request;
-using Plan = EncodeRunLengths::Plan;
-
 constexpr std::int64_t kMax32 = std::numeric_limits<std::uint32_t>::max();
 constexpr std::int64_t kSplitElements = std::int64_t{1} << 31;
 
-std::vector<OutputSpec> arrays(const Plan& plan, std::int64_t runs) {
+std::vector<OutputSpec> arrays(const EncodeRunLengths::Plan& plan, std::int64_t runs) {
   const v1::ElementType lengths = plan.params.format.length_bytes == 4 ? v1::UINT32 : v1::UINT64;
   std::vector<OutputSpec> specs = {{"symbols", plan.unit.array(runs)}, {"lengths", {lengths, {runs}}}};
   if (plan.pieces) specs.push_back({"first_runs", {v1::INT64, {run_pieces(plan.params) + 1}}});
   return specs;
 }
 
-absl::Status read_lengths(const Request& request, EncodeRunLengthsParams& params) {
+absl::Status read_lengths(const EncodeRunLengths::Request& request, EncodeRunLengthsParams& params) {
   const auto form = read_run_length_form(request.form());
   if (!form.ok()) return form.status();
   params.format.form = *form;
@@ -40,7 +37,8 @@ absl::Status read_lengths(const Request& request, EncodeRunLengthsParams& params
   return absl::OkStatus();
 }
 
-absl::Status read_scope(const Request& request, const UnitArray& array, Plan& plan) {
+absl::Status read_scope(const EncodeRunLengths::Request& request, const UnitArray& array,
+                        EncodeRunLengths::Plan& plan) {
   const auto scope = read_enum<v1::RunScope>("scope", request.scope(),
                                              {{v1::RUN_SCOPE_UNSPECIFIED, v1::WHOLE_ARRAY},
                                               {v1::WHOLE_ARRAY, v1::WHOLE_ARRAY},
@@ -58,7 +56,7 @@ absl::Status read_scope(const Request& request, const UnitArray& array, Plan& pl
   return absl::OkStatus();
 }
 
-absl::Status read_overflow(const Request& request, EncodeRunLengthsParams& params) {
+absl::Status read_overflow(const EncodeRunLengths::Request& request, EncodeRunLengthsParams& params) {
   const auto split = read_enum<bool>(
       "overflow", request.overflow(),
       {{v1::RUN_OVERFLOW_UNSPECIFIED, false}, {v1::REFUSE_LONG_RUNS, false}, {v1::SPLIT_LONG_RUNS, true}});
@@ -73,7 +71,7 @@ absl::Status read_overflow(const Request& request, EncodeRunLengthsParams& param
   return absl::OkStatus();
 }
 
-absl::Status read_max_runs(const Request& request, EncodeRunLengthsParams& params) {
+absl::Status read_max_runs(const EncodeRunLengths::Request& request, EncodeRunLengthsParams& params) {
   if (request.max_runs() < 0) {
     return bad_field("max_runs",
                      concat("is ", request.max_runs(), "; 0, or the most runs to make room for, is right"));
@@ -88,7 +86,8 @@ std::vector<SourceField> EncodeRunLengths::sources(const Request& request) {
   return {{"array", &request.array()}};
 }
 
-absl::StatusOr<Plan> EncodeRunLengths::validate(const Request& request, std::span<const InputArray> inputs) {
+absl::StatusOr<EncodeRunLengths::Plan> EncodeRunLengths::validate(const Request& request,
+                                                                  std::span<const InputArray> inputs) {
   const auto unit = RunUnit::read(inputs[0], request.pixels());
   if (!unit.ok()) return unit.status();
   const UnitArray array{"array", inputs[0].shape, *unit};

@@ -11,9 +11,6 @@
 namespace cumulus::server::ops {
 namespace {
 
-using Request = BuildSamplingTable::Request;
-using Plan = BuildSamplingTable::Plan;
-
 /// What is left of `weights` without the layers, which go into `layers`.
 absl::Status take_layers(InputArray& weights, std::int64_t& layers) {
   auto& extents = weights.shape.extents;
@@ -47,7 +44,8 @@ absl::StatusOr<ImageShape> read_layer_shape(InputArray weights, bool layered, st
   return shape;
 }
 
-absl::Status read_weights(const InputArray& weights, const Request& request, Plan& plan) {
+absl::Status read_weights(const InputArray& weights, const BuildSamplingTable::Request& request,
+                          BuildSamplingTable::Plan& plan) {
   SamplingTableParams& params = plan.params;
   const auto layer = read_layer_shape(weights, request.layered(), params.layers);
   if (!layer.ok()) return layer.status();
@@ -58,7 +56,7 @@ absl::Status read_weights(const InputArray& weights, const Request& request, Pla
   return absl::OkStatus();
 }
 
-absl::Status read_projection(const Request& request, SamplingTableParams& params) {
+absl::Status read_projection(const BuildSamplingTable::Request& request, SamplingTableParams& params) {
   using sampling::Projection;
   const auto projection = read_enum<Projection>("projection", request.projection(),
                                                 {{v1::PROJECTION_UNSPECIFIED, Projection::kLatLong},
@@ -72,7 +70,7 @@ absl::Status read_projection(const Request& request, SamplingTableParams& params
       "weights", concat("has ", params.height, " x ", params.width, " pixels; an EQUAL_AREA map is square"));
 }
 
-absl::Status read_interpolation(const Request& request, SamplingTableParams& params) {
+absl::Status read_interpolation(const BuildSamplingTable::Request& request, SamplingTableParams& params) {
   using sampling::Interpolation;
   const auto interpolation =
       read_enum<Interpolation>("interpolation", request.interpolation(),
@@ -84,7 +82,7 @@ absl::Status read_interpolation(const Request& request, SamplingTableParams& par
   return absl::OkStatus();
 }
 
-absl::Status read_invalid_weights(const Request& request, SamplingTableParams& params) {
+absl::Status read_invalid_weights(const BuildSamplingTable::Request& request, SamplingTableParams& params) {
   const auto invalid = read_enum<InvalidWeights>("invalid_weights", request.invalid_weights(),
                                                  {{v1::INVALID_WEIGHTS_UNSPECIFIED, InvalidWeights::kRefuse},
                                                   {v1::REFUSE, InvalidWeights::kRefuse},
@@ -94,7 +92,8 @@ absl::Status read_invalid_weights(const Request& request, SamplingTableParams& p
   return absl::OkStatus();
 }
 
-absl::Status read_custom_luminance(const Request& request, LuminanceCoefficients& luminance) {
+absl::Status read_custom_luminance(const BuildSamplingTable::Request& request,
+                                   LuminanceCoefficients& luminance) {
   const auto& custom = request.luminance_coefficients();
   if (custom.size() != 3) {
     return bad_field("luminance_coefficients",
@@ -110,7 +109,7 @@ absl::Status read_custom_luminance(const Request& request, LuminanceCoefficients
   return bad_field("luminance_coefficients", "are all 0; one of them must be more");
 }
 
-absl::Status read_luminance(const Request& request, SamplingTableParams& params) {
+absl::Status read_luminance(const BuildSamplingTable::Request& request, SamplingTableParams& params) {
   const auto& custom = request.luminance_coefficients();
   if (request.luminance() != v1::CUSTOM && !custom.empty()) {
     return bad_field("luminance_coefficients",
@@ -155,7 +154,7 @@ absl::Status bad_method(v1::SamplingMethod method) {
                        ", of which all but ALIAS draw the same samples"));
 }
 
-absl::Status read_method(const Request& request, SamplingTableParams& params) {
+absl::Status read_method(const BuildSamplingTable::Request& request, SamplingTableParams& params) {
   const v1::SamplingMethod method =
       request.method() == v1::SAMPLING_METHOD_UNSPECIFIED ? v1::BALANCED_FOREST : request.method();
   if (!v1::SamplingMethod_IsValid(method)) return bad_method(method);
@@ -191,8 +190,8 @@ std::vector<SourceField> BuildSamplingTable::sources(const Request& request) {
   return {{"weights", &request.weights()}};
 }
 
-absl::StatusOr<Plan> BuildSamplingTable::validate(const Request& request,
-                                                  std::span<const InputArray> inputs) {
+absl::StatusOr<BuildSamplingTable::Plan> BuildSamplingTable::validate(const Request& request,
+                                                                      std::span<const InputArray> inputs) {
   Plan plan;
   SamplingTableParams& params = plan.params;
   absl::Status status = read_weights(inputs[0], request, plan);

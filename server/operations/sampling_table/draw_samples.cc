@@ -8,14 +8,10 @@
 namespace cumulus::server::ops {
 namespace {
 
-using Request = DrawSamples::Request;
-using Report = DrawSamples::Report;
-using Plan = DrawSamples::Plan;
-
 constexpr std::int64_t kMaxCount = std::int64_t{1} << 31;
 constexpr std::int64_t kMaxTotal = std::int64_t{1} << 32;
 
-absl::Status read_range(const Request& request, DrawParameters& draw) {
+absl::Status read_range(const DrawSamples::Request& request, DrawParameters& draw) {
   if (request.count() < 1 || request.count() > kMaxCount) {
     return bad_field("count", concat("is ", request.count(), "; 1 to 2^31 is right"));
   }
@@ -34,7 +30,7 @@ absl::Status read_range(const Request& request, DrawParameters& draw) {
   return absl::OkStatus();
 }
 
-absl::Status read_sequence(const Request& request, DrawParameters& draw) {
+absl::Status read_sequence(const DrawSamples::Request& request, DrawParameters& draw) {
   const auto sequence = read_enum<PointSequence>("sequence", request.sequence(),
                                                  {{v1::SEQUENCE_UNSPECIFIED, PointSequence::kSobol},
                                                   {v1::SOBOL, PointSequence::kSobol},
@@ -52,7 +48,8 @@ std::vector<SourceField> DrawSamples::sources(const Request& request) {
   return {{"table", &request.table()}};
 }
 
-absl::StatusOr<Plan> DrawSamples::validate(const Request& request, std::span<const InputArray> inputs) {
+absl::StatusOr<DrawSamples::Plan> DrawSamples::validate(const Request& request,
+                                                        std::span<const InputArray> inputs) {
   Plan plan;
   plan.draw.layer = request.layer();
   absl::Status status = read_table_header(inputs[0], plan.header);

@@ -7,11 +7,7 @@
 namespace cumulus::server::ops {
 namespace {
 
-using Request = EvaluateDensity::Request;
-using Report = EvaluateDensity::Report;
-using Plan = EvaluateDensity::Plan;
-
-absl::Status read_points(const InputArray& points, Plan& plan) {
+absl::Status read_points(const InputArray& points, EvaluateDensity::Plan& plan) {
   const auto& extents = points.shape.extents;
   const bool sphere = sampling::on_sphere(plan.header.projection);
   const bool list = points.shape.type == v1::FLOAT32 && extents.size() == 2 && extents[0] >= 1;
@@ -31,7 +27,8 @@ std::vector<SourceField> EvaluateDensity::sources(const Request& request) {
   return {{"table", &request.table()}, {"points", &request.points()}};
 }
 
-absl::StatusOr<Plan> EvaluateDensity::validate(const Request& request, std::span<const InputArray> inputs) {
+absl::StatusOr<EvaluateDensity::Plan> EvaluateDensity::validate(const Request& request,
+                                                                std::span<const InputArray> inputs) {
   Plan plan;
   plan.layer = request.layer();
   absl::Status status = read_table_header(inputs[0], plan.header);

@@ -15,15 +15,12 @@
 namespace cumulus::server::ops {
 namespace {
 
-using Request = BuildSummedAreaTable::Request;
-using Report = BuildSummedAreaTable::Report;
-using Plan = BuildSummedAreaTable::Plan;
-
 /// True of the sums that there are offsets and tile-local tables for.
 template <class Sum>
 constexpr bool kSingle = std::is_same_v<Sum, float>;
 
-absl::Status read_images(const InputArray& input, const Request& request, Plan& plan) {
+absl::Status read_images(const InputArray& input, const BuildSummedAreaTable::Request& request,
+                         BuildSummedAreaTable::Plan& plan) {
   InputArray image = input;
   if (plan.planar) {
     auto& extents = image.shape.extents;
@@ -48,7 +45,7 @@ absl::Status read_images(const InputArray& input, const Request& request, Plan& 
 }
 
 /// `name`: the precision asked for, one whose sums are FLOAT32.
-absl::Status check_precision(const std::string& name, const Plan& plan) {
+absl::Status check_precision(const std::string& name, const BuildSummedAreaTable::Plan& plan) {
   if (plan.image.type != v1::FLOAT32 && plan.image.type != v1::FLOAT16) {
     return bad_field("precision", concat("is ", name, "; for ", element_type_name(plan.image.type),
                                          " images PLAIN_SUMS is right"));
@@ -60,7 +57,7 @@ absl::Status check_precision(const std::string& name, const Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status read_precision(const Request& request, Plan& plan) {
+absl::Status read_precision(const BuildSummedAreaTable::Request& request, BuildSummedAreaTable::Plan& plan) {
   const auto precision = read_enum<v1::SumPrecision>("precision", request.precision(),
                                                      {{v1::SUM_PRECISION_UNSPECIFIED, v1::PLAIN_SUMS},
                                                       {v1::PLAIN_SUMS, v1::PLAIN_SUMS},
@@ -73,7 +70,8 @@ absl::Status read_precision(const Request& request, Plan& plan) {
   return check_precision(v1::SumPrecision_Name(*precision), plan);
 }
 
-absl::Status read_accumulator(const Request& request, Plan& plan) {
+absl::Status read_accumulator(const BuildSummedAreaTable::Request& request,
+                              BuildSummedAreaTable::Plan& plan) {
   const std::string images = element_type_name(plan.image.type);
   const bool single = plan.offsets || plan.local;
   const std::vector<v1::ElementType> right =
@@ -102,7 +100,7 @@ constexpr std::uint64_t kLargest = static_cast<std::uint64_t>(std::numeric_limit
 /// Refuses images whose sums would not fit the accumulator, were every pixel the largest. Floats do not
 /// overflow.
 template <class Image, class Sum>
-absl::Status check_fit(const Plan& plan) {
+absl::Status check_fit(const BuildSummedAreaTable::Plan& plan) {
   if constexpr (std::is_integral_v<Sum>) {
     constexpr auto kMost = static_cast<std::uint64_t>(std::numeric_limits<Sum>::max());
     const std::uint64_t largest = plan.squares ? kLargest<Image> * kLargest<Image> : kLargest<Image>;
@@ -117,7 +115,8 @@ absl::Status check_fit(const Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status read_overflow(const Request& request, const Plan& plan) {
+absl::Status read_overflow(const BuildSummedAreaTable::Request& request,
+                           const BuildSummedAreaTable::Plan& plan) {
   const auto refuses = read_enum<bool>(
       "overflow", request.overflow(),
       {{v1::SUM_OVERFLOW_UNSPECIFIED, true}, {v1::REFUSE_OVERFLOW, true}, {v1::WRAP_OVERFLOW, false}});
@@ -131,7 +130,7 @@ absl::Status read_overflow(const Request& request, const Plan& plan) {
 
 /// Of the images and their sums alone.
 template <class Image, class Sum, Space S>
-TableJob<Image, Sum, S> table_job(const Plan& plan, const Image* pixels, Sum* sums) {
+TableJob<Image, Sum, S> table_job(const BuildSummedAreaTable::Plan& plan, const Image* pixels, Sum* sums) {
   const std::int64_t border = plan.exclusive ? 1 : 0;
   TableJob<Image, Sum, S> job;
   job.image = {pixels, plan.image.height, plan.image.width, plan.image.channels, plan.row_stride};
@@ -143,7 +142,7 @@ TableJob<Image, Sum, S> table_job(const Plan& plan, const Image* pixels, Sum* su
 }
 
 template <class Image, class Sum, Space S>
-std::size_t table_scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
+std::size_t table_scratch_bytes(const BuildSummedAreaTable::Plan& plan, const DeviceNumbers& device) {
   const auto job = table_job<Image, Sum, S>(plan, nullptr, nullptr);
   if constexpr (kSingle<Sum>) {
     if (plan.local) {
@@ -162,7 +161,7 @@ std::size_t table_scratch_bytes(const Plan& plan, const DeviceNumbers& device) {
 }
 
 template <class Image, class Sum, class E>
-void build_table(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
+void build_table(E& executor, const BuildSummedAreaTable::Plan& plan, const Inputs<E::kSpace>& inputs,
                  const Outputs<E::kSpace>& outputs) {
   auto job = table_job<Image, Sum, E::kSpace>(plan, inputs.template as<const Image>(0).data(),
                                               outputs.template as<Sum>(0).data());
@@ -190,8 +189,8 @@ std::vector<SourceField> BuildSummedAreaTable::sources(const Request& request) {
   return {{"image", &request.image()}};
 }
 
-absl::StatusOr<Plan> BuildSummedAreaTable::validate(const Request& request,
-                                                    std::span<const InputArray> inputs) {
+absl::StatusOr<BuildSummedAreaTable::Plan> BuildSummedAreaTable::validate(
+    const Request& request, std::span<const InputArray> inputs) {
   Plan plan;
   plan.planar = request.planar();
   plan.exclusive = request.exclusive();

@@ -11,11 +11,7 @@
 namespace cumulus::server::ops {
 namespace {
 
-using Request = FilterBox::Request;
-using Report = FilterBox::Report;
-using Plan = FilterBox::Plan;
-
-absl::Status read_image(const InputArray& input, Plan& plan) {
+absl::Status read_image(const InputArray& input, FilterBox::Plan& plan) {
   const auto image = read_image_shape(input, image_types(), 4);
   if (!image.ok()) return image.status();
   plan.image = *image;
@@ -24,7 +20,7 @@ absl::Status read_image(const InputArray& input, Plan& plan) {
                    concat("is set; of ", element_type_name(image->type), " images there is only the mean"));
 }
 
-absl::Status read_radii(const Request& request, Plan& plan) {
+absl::Status read_radii(const FilterBox::Request& request, FilterBox::Plan& plan) {
   constexpr std::int64_t kMostOfWords = 32767;  // boxes whose sums fit 64 bits
   const bool words = plan.image.type == v1::UINT32 || plan.image.type == v1::INT32;
   const std::int64_t larger = std::max(plan.image.height, plan.image.width);
@@ -63,7 +59,7 @@ absl::Status read_boundary(std::string_view field, v1::BoxBoundary asked, Bounda
   return absl::OkStatus();
 }
 
-absl::Status check_map(const InputArray& map, const Plan& plan) {
+absl::Status check_map(const InputArray& map, const FilterBox::Plan& plan) {
   const ArrayShape right{v1::FLOAT32, {plan.image.height, plan.image.width}};
   if (map.shape == right) return absl::OkStatus();
   return bad_field("radius_map", concat("is ", map.shape.text(), "; a radius for each pixel, ", right.text(),
@@ -78,7 +74,8 @@ std::vector<SourceField> FilterBox::sources(const Request& request) {
   return fields;
 }
 
-absl::StatusOr<Plan> FilterBox::validate(const Request& request, std::span<const InputArray> inputs) {
+absl::StatusOr<FilterBox::Plan> FilterBox::validate(const Request& request,
+                                                    std::span<const InputArray> inputs) {
   Plan plan;
   plan.has_map = request.has_radius_map();
   plan.deviation = request.deviation();

@@ -12,12 +12,8 @@
 namespace cumulus::server::ops {
 namespace {
 
-using Request = SumRectangles::Request;
-using Report = SumRectangles::Report;
-using Plan = SumRectangles::Plan;
-
 /// Which of the inputs is what, in the order of `sources`.
-void number_inputs(const Request& request, Plan& plan) {
+void number_inputs(const SumRectangles::Request& request, SumRectangles::Plan& plan) {
   std::size_t next = 1;
   if (request.has_squares()) plan.squares = next++;
   if (request.has_offsets()) plan.offsets = next++;
@@ -26,7 +22,7 @@ void number_inputs(const Request& request, Plan& plan) {
   plan.rectangles = next;
 }
 
-absl::Status read_table(std::span<const InputArray> inputs, Plan& plan) {
+absl::Status read_table(std::span<const InputArray> inputs, SumRectangles::Plan& plan) {
   const auto table = read_image_shape(inputs[0], sum_types(), 4);
   if (!table.ok()) return table.status();
   plan.table = *table;
@@ -54,7 +50,7 @@ absl::Status expect_shape(const InputArray& input, const ArrayShape& right) {
 }
 
 /// The bases of a tile-local table: both or neither.
-absl::Status read_bases(std::span<const InputArray> inputs, const Plan& plan) {
+absl::Status read_bases(std::span<const InputArray> inputs, const SumRectangles::Plan& plan) {
   if (!plan.above && !plan.left) return absl::OkStatus();
   if (!plan.above || !plan.left)
     return bad_field(plan.above ? "left" : "above", "is missing; a tile-local table has both");
@@ -72,7 +68,7 @@ absl::Status read_bases(std::span<const InputArray> inputs, const Plan& plan) {
   return status;
 }
 
-absl::Status read_rectangles(const InputArray& input, Plan& plan) {
+absl::Status read_rectangles(const InputArray& input, SumRectangles::Plan& plan) {
   const auto& [type, extents] = input.shape;
   if (type != v1::INT32 || extents.size() != 2 || extents[1] != 4) {
     return bad_field("rectangles", concat("is ", input.shape.text(),
@@ -82,11 +78,11 @@ absl::Status read_rectangles(const InputArray& input, Plan& plan) {
   return absl::OkStatus();
 }
 
-bool wants(const Plan& plan, v1::RectangleStatistic statistic) {
+bool wants(const SumRectangles::Plan& plan, v1::RectangleStatistic statistic) {
   return std::find(plan.statistics.begin(), plan.statistics.end(), statistic) != plan.statistics.end();
 }
 
-absl::Status read_statistics(const Request& request, Plan& plan) {
+absl::Status read_statistics(const SumRectangles::Request& request, SumRectangles::Plan& plan) {
   for (int i = 0; i < request.statistics_size(); ++i) {
     const std::string field = concat("statistics[", i, "]");
     const auto statistic =
@@ -107,7 +103,7 @@ absl::Status read_statistics(const Request& request, Plan& plan) {
   return absl::OkStatus();
 }
 
-absl::Status read_border(const Request& request, Plan& plan) {
+absl::Status read_border(const SumRectangles::Request& request, SumRectangles::Plan& plan) {
   const auto refuse = read_enum<bool>("border", request.border(),
                                       {{v1::RECTANGLE_BORDER_UNSPECIFIED, false},
                                        {v1::CLIP_RECTANGLES, false},
@@ -123,7 +119,7 @@ const char* output_name(v1::RectangleStatistic statistic) {
 }
 
 template <class Sum, Space S>
-TableView<Sum, S> place_table(const Plan& plan, const Inputs<S>& inputs) {
+TableView<Sum, S> place_table(const SumRectangles::Plan& plan, const Inputs<S>& inputs) {
   TableView<Sum, S> table{plan.image(), inputs.template as<const Sum>(0).data()};
   if (plan.squares) table.squares = inputs.template as<const Sum>(*plan.squares).data();
   if (plan.offsets) table.offsets = inputs.template as<const float>(*plan.offsets).data();
@@ -135,7 +131,7 @@ TableView<Sum, S> place_table(const Plan& plan, const Inputs<S>& inputs) {
 }
 
 template <class Sum, Space S>
-RectangleResults<Sum, S> place_results(const Plan& plan, const Outputs<S>& outputs) {
+RectangleResults<Sum, S> place_results(const SumRectangles::Plan& plan, const Outputs<S>& outputs) {
   RectangleResults<Sum, S> results;
   for (std::size_t i = 0; i < plan.statistics.size(); ++i) {
     switch (plan.statistics[i]) {
@@ -169,7 +165,8 @@ std::vector<SourceField> SumRectangles::sources(const Request& request) {
   return fields;
 }
 
-absl::StatusOr<Plan> SumRectangles::validate(const Request& request, std::span<const InputArray> inputs) {
+absl::StatusOr<SumRectangles::Plan> SumRectangles::validate(const Request& request,
+                                                            std::span<const InputArray> inputs) {
   Plan plan;
   plan.exclusive = request.exclusive();
   number_inputs(request, plan);

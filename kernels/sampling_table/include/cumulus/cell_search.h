@@ -63,40 +63,21 @@ struct AliasEntry {
   std::uint32_t alias;
 };
 
-/// Which cell a point of a column is in, and where.
-struct AliasPlace {
-  std::uint32_t index = 0;
-  float fraction = 0;
-  float rest = 0;
-};
-
-/// `inverse_of(own, part)` is the reciprocal of the part of the column that is its own cell's, or the
-/// alias's.
-template <class InverseOf>
-CUMULUS_HOST_DEVICE AliasPlace place_in_column(std::uint32_t count, std::uint32_t column,
-                                               const AliasEntry& entry, std::uint32_t x,
-                                               const InverseOf& inverse_of) {
-  // In units of 2^-32 / n a column is 2^32 long, wherever it begins.
-  const std::uint32_t place = x * count;
-  const std::uint32_t split = entry.split * count;
-  const float half_unit = 0.5F * static_cast<float>(count);
-  const bool own = x < entry.split;
-  const std::uint32_t index = own ? column : smaller(entry.alias, count - 1);
-  const float inverse = inverse_of(own, own ? split : kWholeMass - split);
-  // The middle of a column's last x may lie after its end.
-  const float behind = float_of_mass((own ? split : kWholeMass) - place) - half_unit;
-  return {index, share_of(own ? place : place - split, half_unit, inverse),
-          share_of(0, behind > 0.0F ? behind : 0.5F, inverse)};
-}
-
 CUMULUS_HOST_DEVICE inline Located locate_by_alias(const Distribution& cells, std::uint32_t x) {
   const std::uint32_t column = guide_cell(cells.count, x);
   const auto words = element<std::uint64_t>(cells.nodes, column);  // both by one load
   const AliasEntry entry{static_cast<std::uint32_t>(words), static_cast<std::uint32_t>(words >> 32)};
-  const AliasPlace place =
-      place_in_column(cells.count, column, entry, x,
-                      [](bool /*own*/, std::uint64_t part) { return reciprocal(float_of_mass(part)); });
-  return {cell_at(cells.lower, cells.count, place.index), place.fraction, place.rest};
+  // In units of 2^-32 / n a column is 2^32 long, wherever it begins.
+  const std::uint32_t place = x * cells.count;
+  const std::uint32_t split = entry.split * cells.count;
+  const float half_unit = 0.5F * static_cast<float>(cells.count);
+  const bool own = x < entry.split;
+  const std::uint32_t index = own ? column : smaller(entry.alias, cells.count - 1);
+  const float inverse = reciprocal(float_of_mass(own ? split : kWholeMass - split));
+  // The middle of a column's last x may lie after its end.
+  const float behind = float_of_mass((own ? split : kWholeMass) - place) - half_unit;
+  return {cell_at(cells.lower, cells.count, index), share_of(own ? place : place - split, half_unit, inverse),
+          share_of(0, behind > 0.0F ? behind : 0.5F, inverse)};
 }
 
 // --- all of them -----------------------------------------------------------------------------------------

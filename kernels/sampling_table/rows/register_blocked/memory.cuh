@@ -61,7 +61,7 @@ struct BlockEdges {
 };
 static_assert(sizeof(BlockEdges<1024>) == edge_bytes(1024));
 
-/// The shared memory of a block of kThreads that builds distributions, one after another.
+/// The shared memory of a block of kThreads that builds a distribution.
 template <int kThreads, RowLookup kLookup>
 struct RegisterBlockedMemory {
   static constexpr std::uint32_t kCells = kThreads * kThreadCells;
@@ -83,11 +83,6 @@ struct RegisterBlockedMemory {
   __device__ std::uint32_t* crowded(std::uint32_t guide_size) const {
     return reinterpret_cast<std::uint32_t*>(slots().memory +
                                             slot_or_edge_bytes(kThreads, kLookup, guide_size));
-  }
-  /// The next weights, at thread_quad_place; each warp has a part of its own.
-  __device__ std::uint32_t* prefetched(std::uint32_t guide_size) const {
-    return reinterpret_cast<std::uint32_t*>(memory +
-                                            register_blocked_bytes(kThreads, kLookup, guide_size, false));
   }
 
   /// Before a distribution; the block must meet before it goes on.

@@ -1,5 +1,3 @@
-#include <cuda_pipeline.h>
-
 #include <type_traits>
 
 #include "kernels/sampling_table/rows/launch.cuh"
@@ -42,97 +40,36 @@ __device__ ThreadWeights load_weights(const RowsArguments<T>& arguments, std::ui
   return own;
 }
 
-/// Begins to copy the weights of a row, single floats, to `prefetched`.
-__device__ inline void prefetch_weights(const float* row, std::uint32_t count, std::uint32_t* prefetched) {
-  const std::uint32_t cell = threadIdx.x / 32 * kWarpCells + threadIdx.x % 32 * kQuad;
-#pragma unroll
-  for (std::uint32_t q = 0; q < kThreadCells / kQuad; ++q) {
-    if (cell + q * 32 * kQuad < count) {
-      __pipeline_memcpy_async(prefetched + warp_quad_place(threadIdx.x, q), row + cell + q * 32 * kQuad,
-                              sizeof(uint4));
-    }
-  }
-  __pipeline_commit();
-}
-
-/// Takes the weights that have been prefetched, and prefetches those of row `next`, if there is such a row.
-__device__ inline ThreadWeights take_prefetched_weights(const RowsArguments<float>& arguments,
-                                                        std::uint32_t row, std::uint32_t count,
-                                                        std::uint32_t* prefetched, std::uint32_t next,
-                                                        std::uint32_t rows) {
-  __pipeline_wait_prior(0);
-  __syncwarp();
-  const std::uint32_t first = threadIdx.x * kThreadCells;
-  ThreadWeights own = {{}, 0, ~0u};
-  if (first < count) {
-    own.largest = TexelRun<float>(arguments, row, 0, count).take_prefetched(first, prefetched, own.bits);
-    own.find_smallest();
-  }
-  __syncwarp();
-  if (next < rows)
-    prefetch_weights(arguments.weights.data + next * arguments.weights.row_stride, count, prefetched);
-  return own;
-}
-
 /// Lower bounds of rows and, as kLookup has it, guides and trees, a row in a block's registers.
-/// owns: block b has row b of all layers; with kPrefetch each gridDim.x-th from b on. Thread t has its cells
-/// 16 t to 16 t + 15.
-/// reads: the row's texels, once; with kPrefetch those of the next row by asynchronous copies to shared
-/// memory while it builds this one.
+/// owns: block b has row b of all layers. Thread t has its cells 16 t to 16 t + 15.
+/// reads: the row's texels, once.
 /// writes: the row's section of the table; the first invalid texel (atomicMin); publishes the row's mass.
 /// waits for: nothing of other blocks, so that there is no deadlock; the kernels before have ended. The
 /// marginals' kernel may begin when each block has.
 /// source: Binder and Keller, 2020; Cartesian trees of key differences, as trees.cuh has it.
-template <class T, int kThreads, RowLookup kLookup, bool kPrefetch>
+template <class T, int kThreads, RowLookup kLookup>
 __global__ void __launch_bounds__(kThreads, kThreads > 512 ? 1 : 1024 / kThreads)
     build_register_blocked_rows(const __grid_constant__ RowsArguments<T> arguments,
-                                const __grid_constant__ RowTargets targets, std::uint32_t rows) {
+                                const __grid_constant__ RowTargets targets) {
   __shared__ float share;  // of the sphere
   const std::uint32_t count = targets.first.count;
-  const std::uint32_t guide_size = targets.first.guide_size;
   const RegisterBlockedMemory<kThreads, kLookup> memory{shared_bytes};
-  std::uint32_t* const prefetched = memory.prefetched(guide_size);
   if (threadIdx.x == 0) allow_secondary_kernel();
-  std::uint32_t row = blockIdx.x;
-  if constexpr (kPrefetch) {
-    prefetch_weights(arguments.weights.data + row * arguments.weights.row_stride, count, prefetched);
-  }
-  const auto share_of = [&](std::uint32_t y) {
-    return row_weight(arguments.header, y % arguments.header.height);
-  };
-  float shares = 0;  // of the thread's of the block's next kThreads rows
-  for (std::uint32_t round = 0; row < rows; row += gridDim.x, ++round) {
-    const Target target = targets[row];
-    if constexpr (kPrefetch) {
-      const std::uint32_t of_thread = row + threadIdx.x * gridDim.x;
-      if (round % kThreads == 0 && of_thread < rows) shares = share_of(of_thread);
-      if (threadIdx.x == round % kThreads) share = shares;
-    } else {
-      if (threadIdx.x == kThreads - 1) share = share_of(row);
-    }
-    const auto clear = [&] {
-      if (kLookup == RowLookup::kTrees && target.method == Method::kRadixForest) {
-        clear_nodes<kThreads>(target);
-      }
-      memory.clear(guide_size);
-    };
-    ThreadWeights weights;
-    if constexpr (kPrefetch) {
-      weights = take_prefetched_weights(arguments, row, count, prefetched, row + gridDim.x, rows);
-      clear();
-    } else {
-      weights = load_weights(arguments, row, count, clear);
-    }
-    const WeightsRange range = range_of_block<kThreads>(weights.largest, weights.smallest);
-    ThreadCells own;
-    own.weigh(WeightScale(range.exponent), range.all_positive && threadIdx.x * kThreadCells < count,
-              weights.bits);
-    build_register_blocked<kThreads, kLookup>(target, memory, own, range.all_positive, [&](const Tally& all) {
-      if (threadIdx.x > 0) return;
-      publish_mass(arguments.row_masses[row], {row_mass(all.sum, share), range.exponent, kPublished});
-    });
-    if constexpr (!kPrefetch) return;
-  }
+  const std::uint32_t row = blockIdx.x;
+  const Target target = targets[row];
+  if (threadIdx.x == kThreads - 1) share = row_weight(arguments.header, row % arguments.header.height);
+  ThreadWeights weights = load_weights(arguments, row, count, [&] {
+    if (kLookup == RowLookup::kTrees && target.method == Method::kRadixForest) clear_nodes<kThreads>(target);
+    memory.clear(targets.first.guide_size);
+  });
+  const WeightsRange range = range_of_block<kThreads>(weights.largest, weights.smallest);
+  ThreadCells own;
+  own.weigh(WeightScale(range.exponent), range.all_positive && threadIdx.x * kThreadCells < count,
+            weights.bits);
+  build_register_blocked<kThreads, kLookup>(target, memory, own, range.all_positive, [&](const Tally& all) {
+    if (threadIdx.x > 0) return;
+    publish_mass(arguments.row_masses[row], {row_mass(all.sum, share), range.exponent, kPublished});
+  });
 }
 
 /// Marginals, a block a layer, the masses of a layer's rows in its registers.
@@ -190,28 +127,14 @@ void with_constants(const RegisterBlockedPlan& plan, const Launch& launch) {
   });
 }
 
-template <class T, int kThreads, RowLookup kLookup>
-void launch_rows(CudaExecutor& executor, const RegisterBlockedPlan& plan, const RowsArguments<T>& arguments) {
-  const sampling::TableHeader& header = arguments.header;
-  const LaunchShape shape(plan.blocks, kThreads, plan.shared_bytes);
-  const RowTargets targets = row_targets(header, arguments.table);
-  const std::uint32_t rows = header.layers * header.height;
-  if constexpr (std::is_same_v<T, float> && kThreads == kPrefetchThreads && kLookup == RowLookup::kTrees) {
-    if (plan.prefetch) {
-      return launch<build_register_blocked_rows<T, kThreads, kLookup, true>>(executor, shape, false,
-                                                                             arguments, targets, rows);
-    }
-  }
-  launch<build_register_blocked_rows<T, kThreads, kLookup, false>>(executor, shape, false, arguments, targets,
-                                                                   rows);
-}
-
 }  // namespace
 
 template <class T>
 void build_rows(CudaExecutor& executor, const RegisterBlockedPlan& plan, const RowsArguments<T>& arguments) {
+  const RowTargets targets = row_targets(arguments.header, arguments.table);
   with_constants(plan, [&](auto threads, auto lookup) {
-    launch_rows<T, decltype(threads)::value, decltype(lookup)::value>(executor, plan, arguments);
+    launch<build_register_blocked_rows<T, decltype(threads)::value, decltype(lookup)::value>>(
+        executor, {plan.blocks, threads, plan.shared_bytes}, false, arguments, targets);
   });
 }
 

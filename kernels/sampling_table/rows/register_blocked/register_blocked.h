@@ -14,7 +14,6 @@ namespace cumulus::sampling_table {
 
 inline constexpr std::uint32_t kThreadCells = 16;  // cells of a thread, entries of a thread
 inline constexpr std::uint32_t kMaxRegisterBlockedCells = 16384;
-inline constexpr int kPrefetchThreads = 1024;          // of a block that may prefetch
 inline constexpr std::uint32_t kSlotAlignment = 1024;  // bytes; static shared memory takes no more
 
 /// What is built beside the lower bounds: nothing, a guide whose entries are one number or two, or guide and
@@ -37,7 +36,6 @@ constexpr RowLookup row_lookup_of(sampling::Method method) {
 struct RegisterBlockedPlan {
   int threads;
   RowLookup lookup;
-  bool prefetch;  ///< Blocks take one row after another, and load the next one's weights meanwhile.
   std::uint32_t blocks;
   std::size_t shared_bytes;
 
@@ -69,15 +67,14 @@ CUMULUS_HOST_DEVICE constexpr std::uint32_t slot_or_edge_bytes(int threads, RowL
   return lookup == RowLookup::kTrees && bytes < edge_bytes(threads) ? edge_bytes(threads) : bytes;
 }
 
-/// Dynamic shared memory of a block; with `prefetch` there is room for the next row's weights, too.
-CUMULUS_HOST_DEVICE constexpr std::size_t register_blocked_bytes(int threads, RowLookup lookup,
-                                                                 std::uint32_t guide_size, bool prefetch) {
+/// Dynamic shared memory of a block.
+constexpr std::size_t register_blocked_bytes(int threads, RowLookup lookup, std::uint32_t guide_size) {
   constexpr std::size_t kQuadBytes = 16;
   const bool trees = lookup == RowLookup::kTrees;
   const std::size_t cell_bytes = static_cast<std::size_t>(threads) * kThreadCells * sizeof(std::uint32_t);
-  const std::size_t before = cell_bytes * (trees ? 2 : 1) + slot_or_edge_bytes(threads, lookup, guide_size) +
-                             (trees ? guide_size / 8 : 0);
-  return divide_up(before, kQuadBytes) * kQuadBytes + (prefetch ? cell_bytes : 0);
+  const std::size_t bytes = cell_bytes * (trees ? 2 : 1) + slot_or_edge_bytes(threads, lookup, guide_size) +
+                            (trees ? guide_size / 8 : 0);
+  return divide_up(bytes, kQuadBytes) * kQuadBytes;
 }
 
 template <class T>
