@@ -24,6 +24,7 @@ struct SharedMemoryMessage {
     kCall = 9,
     kAnswer = 10,
     kCancel = 11,
+    kKnock = 12,
   };
   std::uint32_t kind = 0;
   std::uint32_t slot = 0;
@@ -45,6 +46,8 @@ inline constexpr std::uint64_t kRegionTakesCalls = 2;
 inline constexpr std::uint64_t kRegionIsKnown = 4;
 /// The fourth of a REGION's: kReadGiven may come, and CALL may name a trace.
 inline constexpr std::uint64_t kRegionTakesGifts = 8;
+/// The fifth of a REGION's: KNOCK may come, and pieces of an upload may be parts of a slot's.
+inline constexpr std::uint64_t kRegionTakesKnocks = 16;
 
 /// Of a CALL, in its slot. kReadGiven: as kRead, and what the client would give after BEGIN is the server's
 /// at once: BEGIN does not come.
@@ -55,6 +58,8 @@ inline constexpr std::uint64_t kAnswerOfNothing = 1;
 /// As Capabilities.max_chunk_bytes, so that pieces are those of streams.
 inline constexpr std::size_t kSharedSlotBytes = std::size_t{1} << 20;
 inline constexpr std::uint32_t kSharedSlots = 16;
+/// What an upload's pieces begin at multiples of. So few bytes stay in the cache of the core that copies them.
+inline constexpr std::size_t kSharedPieceBytes = kSharedSlotBytes / 4;
 
 /// Which pages of a ring's slots this process has mapped to write to. A slot is one thread's at a time.
 class MappedSlots {

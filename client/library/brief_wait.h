@@ -4,26 +4,21 @@
 #include <future>
 #include <utility>
 
+#include "proto/brief_look.h"
+
 namespace cumulus {
 
-/// While it lives, its thread looks for something all the time that others will have done at once. A core
-/// that sleeps takes longer to wake than a short call's last steps take.
+/// A BriefLook of one thread of the library at a time.
 class BriefWait {
  public:
   /// As long as the server waits so for a short call's kernels, and the way to it and back.
   static constexpr std::chrono::microseconds kBriefly{400};
   explicit BriefWait(std::chrono::microseconds limit = kBriefly);
-  ~BriefWait();
-  BriefWait(const BriefWait&) = delete;
-  BriefWait& operator=(const BriefWait&) = delete;
 
-  /// False once it is time to sleep; at once where this process has few cores, which others need meanwhile,
-  /// or another thread looks for something already.
-  bool goes_on() const;
+  bool goes_on() const { return look_.goes_on(); }
 
  private:
-  const bool only_one_;
-  const std::chrono::steady_clock::time_point end_;
+  const BriefLook look_;
 };
 
 /// Looks for what the future will have, so long at most.

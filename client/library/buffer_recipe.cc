@@ -157,6 +157,7 @@ absl::Status restore(SessionState& session, const Lease& lease,
 absl::Status download_into(const std::shared_ptr<BufferState>& buffer, std::span<std::byte> destination,
                            const DownloadOptions& options) {
   SessionState& session = *buffer->session;
+  session.lease()->connection->knock(destination);
   DownloadOptions rest = options;
   const absl::Time deadline =
       session.server()->deadline(options.call, transfer_allowance(destination.size()));

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <span>
 #include <string>
 #include <utility>
 
@@ -80,6 +81,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool encrypted() const { return encrypted_; }
   /// With its calls it shows neither a token nor a certificate.
   bool shows_nothing() const { return authorization_.empty() && !encrypted_; }
+  /// First of all in a transfer of `bytes`: where they are a shared array, the server's thread wakes meanwhile.
+  void knock(std::span<const std::byte> bytes) {
+    if (shows_nothing()) shared_memory_.arrays()->knock(bytes);
+  }
   absl::Duration max_outage() const { return options_.max_outage; }
 
   /// Each lane has a connection to the server of its own, which is made when it is first asked for; lane 0 is

@@ -36,17 +36,20 @@ TransferParts::TransferParts(std::vector<TransferPart> parts, const std::optiona
       done_(parts_.size()) {}
 
 absl::Status TransferParts::run(EndsWith end, const std::function<absl::Status(std::size_t index)>& move) {
-  std::vector<std::thread> threads;
-  threads.reserve(parts_.size());
+  run_from(0, end, move);
+  return complete_ ? absl::OkStatus() : failure_;
+}
+
+void TransferParts::run_from(std::size_t index, EndsWith end,
+                             const std::function<absl::Status(std::size_t index)>& move) {
+  std::thread next;
   try {
-    for (std::size_t i = 1; i < parts_.size(); ++i)
-      threads.emplace_back([this, end, &move, i] { take_result(end, move(i)); });
-    take_result(end, move(0));
+    if (index + 1 < parts_.size()) next = std::thread([&, this] { run_from(index + 1, end, move); });
   } catch (const std::system_error& error) {
     take_result(end, absl::ResourceExhaustedError(absl::StrCat("no thread for a transfer: ", error.what())));
   }
-  for (std::thread& thread : threads) thread.join();
-  return complete_ ? absl::OkStatus() : failure_;
+  take_result(end, move(index));
+  if (next.joinable()) next.join();
 }
 
 void TransferParts::take_result(EndsWith end, const absl::Status& result) {

@@ -46,6 +46,8 @@ class TransferParts {
   const Cancellation& settled() const { return settled_; }
 
  private:
+  /// Moves that part, and has those after it moved: each thread begins the next one before it moves its own.
+  void run_from(std::size_t index, EndsWith end, const std::function<absl::Status(std::size_t index)>& move);
   void take_result(EndsWith end, const absl::Status& result);
   void tell(const TransferPart& piece) const;
 

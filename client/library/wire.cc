@@ -100,11 +100,32 @@ grpc::ByteBuffer serialize(const google::protobuf::MessageLite& message) {
   return {&slice, 1};
 }
 
+namespace {
+
+absl::Status no_such(const google::protobuf::MessageLite& message) {
+  return absl::InternalError(absl::StrCat("the server's answer is no ", message.GetTypeName(),
+                                          ": something that is not a Cumulus server answered"));
+}
+
+}  // namespace
+
 absl::Status parse(grpc::ByteBuffer& bytes, google::protobuf::MessageLite& message) {
   grpc::ProtoBufferReader reader(&bytes);
   if (reader.status().ok() && message.ParseFromZeroCopyStream(&reader)) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("the server's answer is no ", message.GetTypeName(),
-                                          ": something that is not a Cumulus server answered"));
+  return no_such(message);
+}
+
+absl::Status parse(const std::string& bytes, google::protobuf::MessageLite& message) {
+  return message.ParseFromString(bytes) ? absl::OkStatus() : no_such(message);
+}
+
+std::string text_of(const grpc::ByteBuffer& bytes) {
+  std::vector<grpc::Slice> slices;
+  std::string text;
+  if (!bytes.Dump(&slices).ok()) return text;  // of no bytes
+  for (const grpc::Slice& slice : slices)
+    text.append(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  return text;
 }
 
 }  // namespace cumulus::wire

@@ -38,5 +38,7 @@ grpc::ByteBuffer serialize(const google::protobuf::MessageLite& message);
 
 /// INTERNAL where the bytes are no such message.
 absl::Status parse(grpc::ByteBuffer& bytes, google::protobuf::MessageLite& message);
+absl::Status parse(const std::string& bytes, google::protobuf::MessageLite& message);
+std::string text_of(const grpc::ByteBuffer& bytes);
 
 }  // namespace cumulus::wire

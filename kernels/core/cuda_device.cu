@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "kernels/core/cuda_executor.h"
+#include "kernels/core/kept_blocks.h"
 #include "kernels/core/pinned_memory.h"
 
 namespace cumulus {
@@ -83,8 +84,30 @@ struct CudaDevice::Pool {
   cudaMemPool_t pool = nullptr;
   cudaStream_t free_stream = nullptr;
   int ordinal = 0;
+  KeptBlocks kept;
+
+  /// Runs in destructors: an error here is that of a lost context, which the next call reports.
+  void free(void* block) const {
+    (void)cudaSetDevice(ordinal);
+    (void)cudaFreeAsync(block, free_stream);
+  }
+  /// Where the pool has no block of that size, those that are kept may be in its way.
+  void* allocate(std::size_t bytes, cudaStream_t stream) {
+    CUMULUS_CUDA(cudaSetDevice(ordinal));
+    void* data = nullptr;
+    const cudaError_t first = cudaMallocFromPoolAsync(&data, bytes, pool, stream);
+    if (first != cudaErrorMemoryAllocation || !kept.free_all([this](void* block) { free(block); })) {
+      CUMULUS_CUDA(first);
+      return data;
+    }
+    (void)cudaGetLastError();
+    CUMULUS_CUDA(cudaStreamSynchronize(free_stream));
+    CUMULUS_CUDA(cudaMallocFromPoolAsync(&data, bytes, pool, stream));
+    return data;
+  }
 
   ~Pool() {
+    kept.free_all([this](void* block) { free(block); });
     if (free_stream != nullptr) {
       cudaStreamSynchronize(free_stream);
       cudaStreamDestroy(free_stream);
@@ -135,14 +158,12 @@ void CudaDevice::synchronize() const {
 }
 
 DeviceMemory CudaDevice::allocate(std::size_t bytes, CUstream_st* stream) {
-  CUMULUS_CUDA(cudaSetDevice(ordinal_));
-  void* data = nullptr;
-  CUMULUS_CUDA(cudaMallocFromPoolAsync(&data, align_block(bytes > 0 ? bytes : 1), pool_->pool, stream));
-  const auto give_back = [](void* pool, std::byte* block, std::size_t) {
-    // Runs in destructors: an error here is that of a lost context, which the next call reports.
-    const auto* owner = static_cast<Pool*>(pool);
-    (void)cudaSetDevice(owner->ordinal);
-    (void)cudaFreeAsync(block, owner->free_stream);
+  const std::size_t whole = align_block(bytes > 0 ? bytes : 1);
+  void* data = pool_->kept.take(whole);
+  if (data == nullptr) data = pool_->allocate(whole, stream);
+  const auto give_back = [](void* pool, std::byte* block, std::size_t size) {
+    auto* const owner = static_cast<Pool*>(pool);
+    owner->kept.keep(align_block(size > 0 ? size : 1), block, [owner](void* each) { owner->free(each); });
   };
   return {static_cast<std::byte*>(data), bytes, pool_.get(), give_back};
 }

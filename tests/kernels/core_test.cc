@@ -8,6 +8,7 @@
 
 #include "kernels/core/call_tags.h"
 #include "kernels/core/fresh_pages.h"
+#include "kernels/core/kept_blocks.h"
 #include "kernels/core/parallel.h"
 #include "kernels/core/row_pieces.h"
 #include "kernels/core/slice.h"
@@ -228,6 +229,44 @@ TEST(RowPieces, AreEachNumberOnce) {
     });
     EXPECT_TRUE(std::all_of(times.begin(), times.end(), [](const auto& count) { return count == 1; }))
         << numbers;
+  }
+}
+
+TEST(KeptBlocks, AreForTheNextOfExactlyTheirSize) {
+  KeptBlocks kept;
+  int first = 0;
+  int second = 0;
+  const auto none = [](void*) { FAIL() << "there is room"; };
+  kept.keep(256, &first, none);
+  kept.keep(512, &second, none);
+  EXPECT_EQ(kept.take(1024), nullptr);
+  EXPECT_EQ(kept.take(256), &first);
+  EXPECT_EQ(kept.take(256), nullptr);
+  EXPECT_EQ(kept.take(512), &second);
+}
+
+TEST(KeptBlocks, AreSoManyAndSoLargeAtMost) {
+  KeptBlocks kept;
+  std::vector<char> blocks(KeptBlocks::kMostBlocks + 2);
+  std::vector<void*> freed;
+  const auto free = [&](void* block) { freed.push_back(block); };
+  for (std::size_t i = 0; i <= KeptBlocks::kMostBlocks; ++i) kept.keep(256, &blocks[i], free);
+  EXPECT_EQ(freed, std::vector<void*>{&blocks.front()}) << "the oldest";
+  kept.keep(KeptBlocks::kMostBytes, &blocks.back(), free);
+  EXPECT_EQ(freed.size(), blocks.size() - 1) << "it takes all room";
+  EXPECT_EQ(kept.take(KeptBlocks::kMostBytes), &blocks.back());
+  kept.keep(KeptBlocks::kMostBytes + 1, &blocks.back(), free);
+  EXPECT_EQ(freed.back(), &blocks.back());
+  EXPECT_FALSE(kept.free_all(free));
+  kept.keep(256, &blocks.front(), free);
+  EXPECT_TRUE(kept.free_all(free));
+  EXPECT_EQ(kept.take(256), nullptr);
+}
+
+TYPED_TEST(Executor, GivesABlockOfTheSameSizeAgain) {
+  if constexpr (TypeParam::kSpace == Space::kDevice) {
+    const std::byte* const first = this->executor().allocate(100000).data();
+    EXPECT_EQ(this->executor().allocate(100000).data(), first);
   }
 }
 

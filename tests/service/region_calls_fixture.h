@@ -18,6 +18,8 @@ class RegionCallsFixture : public ::testing::Test {
  protected:
   using Message = SharedMemoryMessage;
   static constexpr std::uint64_t kLong = 10'000'000'000;  // nanoseconds
+  /// What each server says of CALL.
+  static constexpr std::uint64_t kTakes = kRegionTakesCalls | kRegionTakesGifts | kRegionTakesKnocks;
 
   /// Through a ring, by gRPC: then the server knows whose it is.
   void make_known(const RawSharedRegion& ring) {

@@ -15,9 +15,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-/// What each server says of CALL.
-constexpr std::uint64_t kTakes = kRegionTakesCalls | kRegionTakesGifts;
-
 using RegionCalls = RegionCallsFixture;
 
 TEST_F(RegionCalls, BringArraysThereAndBackAgainAndAgain) {
@@ -26,6 +23,21 @@ TEST_F(RegionCalls, BringArraysThereAndBackAgainAndAgain) {
   EXPECT_EQ(ring.said, kTakes);
   make_known(ring);
   for (int i = 0; i < 3; ++i) expect_service(ring);
+}
+
+TEST_F(RegionCalls, MayBeToldOfByAKnockAtAnyTime) {
+  RawSharedRegion ring(server_.socket->address());
+  ASSERT_TRUE(ring.ask_to_call(Message::kRing)) << ring.text;
+  ring.send({.kind = Message::kKnock});  // whose it is, is not known
+  make_known(ring);
+  ring.send({.kind = Message::kKnock});
+  ring.send({.kind = Message::kKnock});
+  call(ring, SharedMemoryCall::kWrite, write_text(1000));
+  ASSERT_EQ(ring.next().kind, Message::kBegin);
+  ring.send({.kind = Message::kKnock});
+  ring.fill(0, std::string(1000, 'k'), 0);
+  EXPECT_EQ(ring.answer().code, 0U);
+  expect_service(ring);
 }
 
 TEST_F(RegionCalls, AreWaitedForByADrain) {

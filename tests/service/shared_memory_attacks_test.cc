@@ -133,6 +133,9 @@ TEST_F(SharedMemoryAttacks, WithDoorbellsThatCannotBeAreClosed) {
       {.kind = Message::kFilled, .slot = 0, .offset = ~std::uint64_t{0} << 20, .bytes = kSharedSlotBytes},
       {.kind = Message::kFilled, .slot = 0, .offset = 0, .bytes = kSharedSlotBytes + 1},
       {.kind = Message::kFilled, .slot = 0, .offset = 0, .bytes = 5},
+      {.kind = Message::kFilled, .slot = 0, .offset = 0, .bytes = 0},
+      {.kind = Message::kFilled, .slot = 0, .offset = 0, .bytes = kSharedPieceBytes + 5},
+      {.kind = Message::kFilled, .slot = 0, .offset = 5, .bytes = kSharedPieceBytes},
       {.kind = Message::kFilled, .slot = 0, .offset = 3 * kSharedSlotBytes, .bytes = kSharedSlotBytes},
       {.kind = Message::kFree, .slot = 0},
       {.kind = Message::kBegin},
@@ -160,6 +163,18 @@ TEST_F(SharedMemoryAttacks, ThatBringAPieceTwiceAreClosed) {
   ASSERT_EQ(ring.next().kind, Message::kBegin);
   ring.fill(0, data, kSharedSlotBytes);
   ring.fill(1, data, kSharedSlotBytes);
+  expect_reason(done.get(), grpc::StatusCode::INVALID_ARGUMENT, "UNEXPECTED_DOORBELL");
+  EXPECT_TRUE(server_.has_reclaimed_all());
+}
+
+TEST_F(SharedMemoryAttacks, ThatBringAPartOfAPieceTwiceAreClosed) {
+  RawSharedRegion ring(server_.socket->address());
+  ASSERT_TRUE(ring.ask(Message::kRing));
+  const std::string data = random_bytes(4 * kSharedSlotBytes);
+  auto done = write(ring, data.size());
+  ASSERT_EQ(ring.next().kind, Message::kBegin);
+  ring.fill(0, data, 3 * kSharedPieceBytes, kSharedPieceBytes);
+  ring.fill(1, data, kSharedPieceBytes);  // of which that is the third quarter
   expect_reason(done.get(), grpc::StatusCode::INVALID_ARGUMENT, "UNEXPECTED_DOORBELL");
   EXPECT_TRUE(server_.has_reclaimed_all());
 }

@@ -116,6 +116,21 @@ TEST_P(SharedRings, TakePiecesInAnyOrder) {
   EXPECT_EQ(server_.download(write.buffer.name()), data);
 }
 
+TEST_P(SharedRings, TakeQuartersOfSlotsAndSeveralInARow) {
+  RawSharedRegion ring(server_.socket->address());
+  ASSERT_TRUE(ring.ask(Message::kRing));
+  const std::string data = random_bytes(2 * kSharedSlotBytes + 5);
+  RingWrite write(server_, ring.text, data.size());
+  ASSERT_EQ(ring.next().kind, Message::kBegin);
+  ring.fill(7, data, 7 * kSharedPieceBytes);  // to the end
+  ring.fill(0, data, 0, kSharedPieceBytes);
+  ring.fill(1, data, kSharedPieceBytes, 3 * kSharedPieceBytes);
+  ring.fill(2, data, 4 * kSharedPieceBytes, 2 * kSharedPieceBytes);
+  ring.fill(3, data, 6 * kSharedPieceBytes, kSharedPieceBytes);
+  ASSERT_TRUE(write.finish().ok());
+  EXPECT_EQ(server_.download(write.buffer.name()), data);
+}
+
 TEST_P(SharedRings, LeaveNothingOfACancelledTransfer) {
   RawSharedRegion ring(server_.socket->address());
   ASSERT_TRUE(ring.ask(Message::kRing));

@@ -90,9 +90,10 @@ class RawSharedRegion {
   void send_bytes(const void* bytes, std::size_t size) const {
     (void)::send(socket_, bytes, size, MSG_NOSIGNAL);
   }
-  /// Fills a slot with a piece and says so.
-  void fill(std::uint32_t slot, const std::string& data, std::size_t offset) const {
-    const std::size_t size = std::min(kSharedSlotBytes, data.size() - offset);
+  /// Fills a slot with a piece, of `most` bytes at most, and says so.
+  void fill(std::uint32_t slot, const std::string& data, std::size_t offset,
+            std::size_t most = kSharedSlotBytes) const {
+    const std::size_t size = std::min(most, data.size() - offset);
     std::memcpy(this->slot(slot), data.data() + offset, size);
     send({.kind = SharedMemoryMessage::kFilled, .slot = slot, .offset = offset, .bytes = size});
   }

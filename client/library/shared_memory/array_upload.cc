@@ -62,7 +62,7 @@ std::unique_ptr<SharedWrite> SharedWrite::start(Connection& connection, const Ca
 }
 
 std::optional<absl::StatusOr<Uploaded>> SharedWrite::finish() {
-  absl::StatusOr<grpc::ByteBuffer> answer = call_->wait();
+  const absl::StatusOr<std::string> answer = call_->wait();
   if (call_->was_given_up()) arrays_->retire(bytes_.data());
   if (!answer.ok()) {
     if (call_->goes_another_way(answer.status()) && !call_->was_given_up()) return std::nullopt;

@@ -39,6 +39,13 @@ SharedArrays::Hold SharedArrays::find(std::span<const std::byte> bytes) {
   return entry == nullptr ? nullptr : entry->region;
 }
 
+void SharedArrays::knock(std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
+  const Entry* const entry = find_shared(bytes);
+  if (entry != nullptr && entry->region->takes_calls() && entry->region->takes_knocks())
+    (void)entry->region->send({.kind = SharedMemoryMessage::kKnock});
+}
+
 void SharedArrays::retire(const std::byte* array) {
   const std::lock_guard lock(mutex_);
   if (const auto found = entries_.find(array); found != entries_.end()) found->second.given = true;

@@ -61,6 +61,8 @@ class SharedRegion {
   bool takes_calls() const { return takes_calls_ && known_; }
   /// Whether a CALL may give with it what BEGIN would ask for.
   bool takes_gifts() const { return takes_gifts_; }
+  /// Whether KNOCK may come, and pieces smaller than a slot.
+  bool takes_knocks() const { return takes_knocks_; }
   /// A call of gRPC's that names the region has ended well. False where the server knew it before.
   bool note_known() const { return !known_.exchange(true); }
   /// Nothing has come that nobody has taken, and the connection is there.
@@ -76,6 +78,7 @@ class SharedRegion {
   bool becomes_the_servers_ = false;
   bool takes_calls_ = false;
   bool takes_gifts_ = false;
+  bool takes_knocks_ = false;
   mutable std::atomic<bool> known_ = false;
   std::shared_ptr<const std::string> id_;
   std::size_t bytes_ = 0;

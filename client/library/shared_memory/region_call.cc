@@ -1,7 +1,6 @@
 #include "library/shared_memory/region_call.h"
 
 #include <absl/time/clock.h>
-#include <grpcpp/support/slice.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -23,11 +22,8 @@ namespace cumulus {
 namespace {
 
 /// What an ANSWER says.
-absl::StatusOr<grpc::ByteBuffer> answer_of(const SharedMemoryMessage& message, std::string_view text) {
-  if (message.slot == 0) {
-    const grpc::Slice slice(text.data(), text.size());
-    return grpc::ByteBuffer(&slice, 1);
-  }
+absl::StatusOr<std::string> answer_of(const SharedMemoryMessage& message, std::string_view text) {
+  if (message.slot == 0) return std::string(text);
   google::rpc::Status details;
   (void)details.ParseFromArray(text.data(), static_cast<int>(text.size()));
   return wire::status_from_grpc(
@@ -74,7 +70,9 @@ void RegionCall::start(SharedMemoryCall what, Request request, const CallOptions
   request.set_region(region_.id());
   connection_.call(
       method_of(what), wire::serialize(request), options, context,
-      [self = shared_from_this()](absl::StatusOr<grpc::ByteBuffer> answer) { self->end(std::move(answer)); });
+      [self = shared_from_this()](const absl::StatusOr<grpc::ByteBuffer>& answer) {
+        self->end(answer.ok() ? absl::StatusOr<std::string>(wire::text_of(*answer)) : answer.status());
+      });
 }
 
 void RegionCall::call_over_region(SharedMemoryCall what, std::string_view request,
@@ -109,6 +107,18 @@ bool RegionCall::wait_until_begun() {
   const std::optional<SharedMemoryMessage> message = next();
   begun_ = message.has_value() && message->kind == SharedMemoryMessage::kBegin;
   return begun_;
+}
+
+bool RegionCall::begun() {
+  const std::unique_lock lock(begin_mutex_, std::try_to_lock);
+  return lock.owns_lock() && begun_;
+}
+
+std::optional<SharedMemoryMessage> RegionCall::next_now() {
+  SharedMemoryMessage message;
+  bool nothing = false;
+  if (receive(message, nothing)) return message;
+  return std::nullopt;
 }
 
 std::optional<SharedMemoryMessage> RegionCall::next() {
@@ -174,7 +184,7 @@ void RegionCall::give_up(const absl::Status& why) {
   end(why);
 }
 
-void RegionCall::end(absl::StatusOr<grpc::ByteBuffer> answer) {
+void RegionCall::end(absl::StatusOr<std::string> answer) {
   if (answered_.exchange(true)) return;
   if (answer.ok() && region_.note_known()) connection_.shared_memory().note_known(region_.shared_id());
   answer_.set_value(std::move(answer));
@@ -206,7 +216,7 @@ bool RegionCall::wait_for(absl::Duration limit) {
   return answered_;
 }
 
-absl::StatusOr<grpc::ByteBuffer> RegionCall::wait() {
+absl::StatusOr<std::string> RegionCall::wait() {
   while (!wait_for(absl::Hours(1))) continue;
   scope_ = CancellationScope();
   return future_.get();

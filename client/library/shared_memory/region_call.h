@@ -3,7 +3,6 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 #include <absl/time/time.h>
-#include <grpcpp/support/byte_buffer.h>
 
 #include <atomic>
 #include <chrono>
@@ -12,6 +11,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include "cumulus/v1/shared_memory.pb.h"
@@ -42,18 +42,22 @@ class RegionCall : public std::enable_shared_from_this<RegionCall> {
 
   /// Waits until the server lets the transfer begin; false where the call ends before.
   bool wait_until_begun();
+  /// Whether that is so; false where another thread just waits for it.
+  bool begun();
   /// After start(): a download whose slots, or array, the server has with the call.
   bool gave() const { return gave_; }
   /// The next message, for one of the threads that wait; empty once no more comes.
   std::optional<SharedMemoryMessage> next();
+  /// Likewise, where it has come already. After begun().
+  std::optional<SharedMemoryMessage> next_now();
   bool send(SharedMemoryMessage::Kind kind, std::uint32_t slot, std::size_t offset, std::size_t bytes) const;
   /// Ends next() for every thread, once what has come is taken.
   void stop();
 
   /// Waits so long at most for the call's end, when no thread is in next() any more; whether it has ended.
   bool wait_for(absl::Duration limit);
-  /// Likewise, however long it takes; once.
-  absl::StatusOr<grpc::ByteBuffer> wait();
+  /// Likewise, however long it takes; once. The answer's bytes.
+  absl::StatusOr<std::string> wait();
   /// After the call's end: whether the region is as before for the next call, with nothing of this one on its
   /// way, neither messages nor bytes. `status` is what wait() said.
   bool leaves_nothing(const absl::Status& status) const;
@@ -80,7 +84,7 @@ class RegionCall : public std::enable_shared_from_this<RegionCall> {
   void look_at_the_clock();
   int poll_milliseconds(absl::Time limit) const;
   void give_up(const absl::Status& why);
-  void end(absl::StatusOr<grpc::ByteBuffer> answer);
+  void end(absl::StatusOr<std::string> answer);
 
   Connection& connection_;
   const SharedRegion& region_;
@@ -96,8 +100,8 @@ class RegionCall : public std::enable_shared_from_this<RegionCall> {
   std::atomic<bool> stopped_ = false;
   std::mutex begin_mutex_;
   bool begun_ = false;
-  std::promise<absl::StatusOr<grpc::ByteBuffer>> answer_;
-  std::future<absl::StatusOr<grpc::ByteBuffer>> future_ = answer_.get_future();
+  std::promise<absl::StatusOr<std::string>> answer_;
+  std::future<absl::StatusOr<std::string>> future_ = answer_.get_future();
   CancellationScope scope_;
 };
 

@@ -21,8 +21,8 @@ void RingCall::abandon() {
   if (ring_ != nullptr) ::shutdown(region().socket(), SHUT_RDWR);
 }
 
-absl::StatusOr<grpc::ByteBuffer> RingCall::finish() {
-  absl::StatusOr<grpc::ByteBuffer> answer = wait();
+absl::StatusOr<std::string> RingCall::finish() {
+  absl::StatusOr<std::string> answer = wait();
   const std::lock_guard lock(ring_mutex_);
   SharedMemory& shared = connection().shared_memory();
   if (error_reason(answer.status()) == "REGION_NOT_FOUND" && !ring_->proven) shared.forget_socket();

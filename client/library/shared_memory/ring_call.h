@@ -2,10 +2,10 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
-#include <grpcpp/support/byte_buffer.h>
 
 #include <memory>
 #include <mutex>
+#include <string>
 
 #include "library/shared_memory/region_call.h"
 #include "library/shared_memory/shared_memory.h"
@@ -22,7 +22,7 @@ class RingCall final : public RegionCall {
   void abandon();
 
   /// Waits for the call's end. The ring is kept for the next transfer where it is as before.
-  absl::StatusOr<grpc::ByteBuffer> finish();
+  absl::StatusOr<std::string> finish();
 
  private:
   RingCall(Connection& connection, std::unique_ptr<SharedMemory::Ring> ring);

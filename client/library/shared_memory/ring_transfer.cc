@@ -10,6 +10,7 @@
 
 #include "cumulus/v1/shared_memory.pb.h"
 #include "library/cancellation.h"
+#include "library/shared_memory/filling_slots.h"
 #include "library/shared_memory/ring_call.h"
 #include "library/transfer_parts.h"
 #include "library/transfer_retry.h"
@@ -39,15 +40,19 @@ CallOptions options_for(Connection& connection, const CallOptions& options, std:
 /// The copying of an array into the slots of a ring, by the threads of a TransferParts.
 class SlotFiller {
  public:
-  SlotFiller(RingCall& call, std::span<const std::byte> bytes, Checksum checksum)
-      : call_(call), bytes_(bytes), checksums_(checksum == Checksum::kWanted ? pieces() : 0) {}
+  SlotFiller(RingCall& call, std::size_t threads, std::span<const std::byte> bytes, Checksum checksum)
+      : call_(call),
+        slots_(call, threads),
+        piece_bytes_(threads == 1 && call.region().takes_knocks() ? kSharedPieceBytes : kSharedSlotBytes),
+        bytes_(bytes),
+        checksums_(checksum == Checksum::kWanted ? count_of(kSharedSlotBytes) : 0) {}
 
   absl::Status fill(TransferParts& parts, std::size_t index) {
     const TransferPart& part = parts.part(index);
-    for (std::size_t offset = part.begin; offset < part.end; offset += kSharedSlotBytes) {
-      const std::optional<std::uint32_t> slot = take_slot();
+    for (std::size_t offset = part.begin; offset < part.end; offset += piece_bytes_) {
+      const std::optional<std::uint32_t> slot = slots_.take(index);
       if (!slot.has_value()) return over_before();
-      const std::size_t size = std::min(kSharedSlotBytes, part.end - offset);
+      const std::size_t size = std::min(piece_bytes_, part.end - offset);
       copy(offset, call_.region().slot_to_write(*slot, size));
       if (!call_.wait_until_begun() || !call_.send(SharedMemoryMessage::kFilled, *slot, offset, size))
         return over_before();
@@ -57,35 +62,26 @@ class SlotFiller {
   }
 
   /// Takes back the slots that the server has, so that none of its messages are left.
-  void take_back_slots() {
-    while (freed_ < pieces() && call_.next().has_value()) ++freed_;
-  }
+  void take_back_slots() { slots_.wait_for(count_of(piece_bytes_)); }
 
   std::uint32_t checksum() const { return crc32c(std::as_bytes(std::span(checksums_))); }
 
  private:
-  std::size_t pieces() const { return (bytes_.size() + kSharedSlotBytes - 1) / kSharedSlotBytes; }
-
-  std::optional<std::uint32_t> take_slot() {
-    if (const std::uint32_t fresh = fresh_++; fresh < kSharedSlots) return fresh;
-    const std::optional<SharedMemoryMessage> message = call_.next();
-    if (!message.has_value() || message->kind != SharedMemoryMessage::kFree || message->slot >= kSharedSlots)
-      return std::nullopt;
-    ++freed_;
-    return message->slot;
-  }
+  std::size_t count_of(std::size_t bytes) const { return (bytes_.size() + bytes - 1) / bytes; }
 
   void copy(std::size_t offset, std::span<std::byte> slot) {
-    const std::span<const std::byte> data = bytes_.subspan(offset, slot.size());
-    if (!checksums_.empty()) checksums_[offset / kSharedSlotBytes] = crc32c(data);
-    std::memcpy(slot.data(), data.data(), data.size());
+    if (!checksums_.empty() && offset % kSharedSlotBytes == 0) {
+      const std::size_t chunk = std::min(kSharedSlotBytes, bytes_.size() - offset);
+      checksums_[offset / kSharedSlotBytes] = crc32c(bytes_.subspan(offset, chunk));
+    }
+    std::memcpy(slot.data(), bytes_.data() + offset, slot.size());
   }
 
   RingCall& call_;
+  FillingSlots slots_;
+  const std::size_t piece_bytes_;  // small ones for one thread: those of more than one come too fast for a GPU
   const std::span<const std::byte> bytes_;
   std::vector<std::uint32_t> checksums_;  // as those of a stream's chunks
-  std::atomic<std::uint32_t> fresh_ = 0;  // slots that were used at least once
-  std::atomic<std::size_t> freed_ = 0;
 };
 
 /// The copying of an array out of the slots of a ring.
@@ -150,14 +146,14 @@ std::optional<absl::StatusOr<Uploaded>> write_through_ring(Connection& connectio
   TransferParts parts(split_transfer(bytes.size(), choose(threads, options.connections, bytes.size())),
                       options.call.cancellation, options.progress);
   const CancellationScope scope(parts.stop(), [call] { call->abandon(); });
-  SlotFiller filler(*call, bytes, checksum);
+  SlotFiller filler(*call, parts.count(), bytes, checksum);
   v1::WriteSharedRequest request;
   *request.mutable_spec() = spec;
   call->start(std::move(request), options_for(connection, options.call, bytes.size()), context);
   const absl::Status filled = parts.run(TransferParts::EndsWith::kAllParts,
                                         [&](std::size_t index) { return filler.fill(parts, index); });
   if (filled.ok()) filler.take_back_slots();
-  absl::StatusOr<grpc::ByteBuffer> answer = call->finish();
+  const absl::StatusOr<std::string> answer = call->finish();
   if (is_own_failure(filled)) return filled;
   if (!answer.ok()) {
     if (call->goes_another_way(answer.status())) return std::nullopt;

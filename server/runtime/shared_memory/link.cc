@@ -1,17 +1,21 @@
 #include "server/runtime/shared_memory/link.h"
 
+#include <poll.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
 
+#include "proto/brief_look.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 
@@ -58,6 +62,15 @@ bool receive(int socket, Said& said) {
     said.text_bytes = 0;
   }
   return true;
+}
+
+/// Where one message has come, the next is near: that of a piece, or the CALL after a KNOCK.
+void look_for_the_next(int socket) {
+  constexpr std::chrono::microseconds kBriefly{400};
+  static std::atomic<bool> somebody_looks = false;
+  const BriefLook look(somebody_looks, kBriefly);
+  pollfd entry{socket, POLLIN, 0};
+  while (look.goes_on() && ::poll(&entry, 1, 0) == 0) continue;
 }
 
 /// Of GPU memory, whole granules. Empty where no device has as many.
@@ -143,7 +156,7 @@ void SharedLink::refuse(std::string_view why) {
 bool SharedLink::send_region(const SharedRegion& region) {
   SharedMemoryMessage head{.kind = SharedMemoryMessage::kRegion,
                            .offset = (region.freezes() ? kRegionIsTaken : 0) |
-                                     (sends_calls_ ? kRegionTakesCalls | kRegionTakesGifts : 0) |
+                                     (sends_calls_ ? kRegionTakesCalls | kRegionTakesGifts | kRegionTakesKnocks : 0) |
                                      (owner().has_value() ? kRegionIsKnown : 0),
                            .bytes = region.bytes()};
   if (region.kind() == SharedRegion::Kind::kRing) head.slot = kSharedSlots;
@@ -190,27 +203,29 @@ void SharedLink::serve(RegionCalls& calls) {
 absl::Status SharedLink::take_messages(RegionCalls& calls) {
   Said said;
   while (receive(socket_.number(), said)) {
-    const SharedMemoryMessage& message = said.message;
-    std::shared_ptr<RingUser> user;
-    {
-      const std::lock_guard lock(mutex_);
-      if (closed_) return absl::OkStatus();
-      user = user_;
-    }
-    if (message.kind == SharedMemoryMessage::kCall && user == nullptr) {
-      if (absl::Status taken = take_call(calls, message, {said.text.data(), said.text_bytes}); !taken.ok())
-        return taken;
-      continue;
-    }
-    // One that comes when the transfer has just ended.
-    if (message.kind == SharedMemoryMessage::kCancel && user == nullptr) continue;
-    if (user == nullptr) {
-      return bad_request("UNEXPECTED_DOORBELL",
-                         concat("a message of kind ", message.kind, " came outside of a transfer"));
-    }
-    if (absl::Status taken = user->take(message); !taken.ok()) return taken;
+    if (absl::Status taken = take_message(calls, said.message, {said.text.data(), said.text_bytes});
+        !taken.ok())
+      return taken;
+    look_for_the_next(socket_.number());
   }
   return absl::OkStatus();
+}
+
+absl::Status SharedLink::take_message(RegionCalls& calls, const SharedMemoryMessage& message,
+                                      std::string_view text) {
+  std::shared_ptr<RingUser> user;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return absl::OkStatus();
+    user = user_;
+  }
+  if (message.kind == SharedMemoryMessage::kKnock) return absl::OkStatus();
+  if (user != nullptr) return user->take(message);
+  if (message.kind == SharedMemoryMessage::kCall) return take_call(calls, message, text);
+  // One that comes when the transfer has just ended.
+  if (message.kind == SharedMemoryMessage::kCancel) return absl::OkStatus();
+  return bad_request("UNEXPECTED_DOORBELL",
+                     concat("a message of kind ", message.kind, " came outside of a transfer"));
 }
 
 absl::Status SharedLink::take_call(RegionCalls& calls, const SharedMemoryMessage& message,

@@ -76,6 +76,7 @@ class SharedLink : public std::enable_shared_from_this<SharedLink> {
   bool send_region(const SharedRegion& region);
   /// OK where the client has hung up.
   absl::Status take_messages(RegionCalls& calls);
+  absl::Status take_message(RegionCalls& calls, const SharedMemoryMessage& message, std::string_view text);
   absl::Status take_call(RegionCalls& calls, const SharedMemoryMessage& message, std::string_view request);
 
   const Descriptor socket_;

@@ -9,11 +9,13 @@
 namespace cumulus::server {
 namespace {
 
-/// Whole slots, and no more pieces than the client's end of the socket holds messages for.
+/// Whole slots: so many that a GPU does not rest between one piece's copy and the next, and no more pieces
+/// than the client's end of the socket holds messages for.
 std::size_t piece_bytes(std::size_t total) {
   constexpr std::size_t kMaxPieces = 64;
+  constexpr std::size_t kMinSlots = 4;
   const std::size_t slots = (total + kSharedSlotBytes - 1) / kSharedSlotBytes;
-  return (slots + kMaxPieces - 1) / kMaxPieces * kSharedSlotBytes;
+  return std::max(kMinSlots, (slots + kMaxPieces - 1) / kMaxPieces) * kSharedSlotBytes;
 }
 
 }  // namespace

@@ -1,15 +1,23 @@
 #include "server/runtime/shared_memory/ring_upload.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 
 namespace cumulus::server {
+namespace {
+
+constexpr std::size_t pieces_of(std::size_t bytes) {
+  return (bytes + kSharedPieceBytes - 1) / kSharedPieceBytes;
+}
+
+}  // namespace
 
 absl::Status RingUpload::take_array() {
-  left_ = (target().total_bytes() + kSharedSlotBytes - 1) / kSharedSlotBytes;
+  left_ = pieces_of(target().total_bytes());
   came_.resize(left_);
   if (left_ > 0) {
     begin_pieces();
@@ -32,18 +40,24 @@ absl::Status RingUpload::take_doorbell(const SharedMemoryMessage& message) {
 
 absl::Status RingUpload::take_piece(const SharedMemoryMessage& message) {
   const std::size_t total = target().total_bytes();
-  const std::size_t piece = message.offset / kSharedSlotBytes;
-  const bool possible = message.kind == SharedMemoryMessage::kFilled &&
-                        message.offset % kSharedSlotBytes == 0 && message.offset < total &&
-                        message.bytes == std::min(kSharedSlotBytes, total - message.offset);
-  if (possible && !came_[piece]) {
-    came_[piece] = true;
-    return absl::OkStatus();
+  const bool possible =
+      message.kind == SharedMemoryMessage::kFilled && message.offset % kSharedPieceBytes == 0 &&
+      message.offset < total && message.bytes > 0 && message.bytes <= kSharedSlotBytes &&
+      (message.bytes == total - message.offset ||
+       (message.bytes % kSharedPieceBytes == 0 && message.bytes < total - message.offset));
+  if (possible) {
+    const auto first = came_.begin() + static_cast<std::ptrdiff_t>(message.offset / kSharedPieceBytes);
+    const auto last = first + static_cast<std::ptrdiff_t>(pieces_of(message.bytes));
+    if (std::find(first, last, true) == last) {
+      std::fill(first, last, true);
+      return absl::OkStatus();
+    }
   }
   return bad_request("UNEXPECTED_DOORBELL",
                      concat("a message of kind ", message.kind, " says ", message.bytes, " bytes from ",
                             message.offset, " on; of an array of ", total, " bytes, FILLED brings pieces of ",
-                            kSharedSlotBytes, " bytes, each once, and then the rest"));
+                            kSharedPieceBytes, " bytes, or some in a row, up to ", kSharedSlotBytes,
+                            " bytes, each once, and then the rest"));
 }
 
 void RingUpload::place(const SharedMemoryMessage& message) {
@@ -77,7 +91,8 @@ void RingUpload::placed(std::uint32_t slot, std::size_t bytes) {
   send(SharedMemoryMessage::kFree, slot, 0, 0);
   {
     const std::lock_guard lock(mutex_);
-    all = --left_ == 0;
+    left_ -= pieces_of(bytes);
+    all = left_ == 0;
   }
   if (all) complete();
 }
