@@ -21,12 +21,6 @@ bool fits(const ResidentPlan& plan, ElementPair types, const DeviceNumbers& devi
          (plan.tile_rows - 1) * (plan.tile_columns - 1) <= plan.tile.threads();
 }
 
-bool fits(const RowPanelsPlan& plan, const BuildShape& shape, const DeviceNumbers& device) {
-  return shape.aligned && shape.width % 4 == 0 && shape.width <= plan.panel.columns() &&
-         plan.panel_rows <= kPanelRows && plan.panels <= kPanelGroups * kPanelsOfThread &&
-         plan.panels * shape.width <= kStatusWords && shared_bytes(plan.panel) <= device.block_shared_bytes;
-}
-
 bool fits(const StripsPlan& plan, const BuildShape& shape, const DeviceNumbers& device) {
   /// Bands have a tag each, and must not use up all there are.
   constexpr std::int64_t kMaxBands = 1 << 24;
@@ -41,7 +35,7 @@ bool fits(const StripsPlan& plan, const BuildShape& shape, const DeviceNumbers& 
 bool is_worth_strips(const StripsPlan& plan, const BuildShape& shape, const DeviceNumbers& device) {
   /// Below, the way to the first finished band takes too large a part of the time.
   constexpr std::int64_t kMinRows = 1024;
-  const int min_busy_percent = element_bytes(shape.types.image) > 1 ? 66 : plan.form.columns == 64 ? 90 : 75;
+  const int min_busy_percent = element_bytes(shape.types.image) > 1 ? 66 : 75;
   return shape.height >= kMinRows &&
          plan.blocks() * 100 >= std::int64_t{device.multiprocessors} * min_busy_percent;
 }
@@ -66,12 +60,6 @@ Plan choose(const BuildShape& shape, const DeviceNumbers& device) {
     // one's registers.
     const ResidentPlan tall = plan_resident(shape, kTallResidentShape);
     if (element_bytes(shape.types.sum) == 4 && fits(tall, shape.types, device)) return tall;
-  }
-  // Strips read and write at the same time, row panels one after the other; but of bytes there is little to
-  // read.
-  if (has_row_panels(shape.types) && device.architecture >= 80) {
-    const RowPanelsPlan panels = plan_row_panels(shape, device.multiprocessors);
-    if (fits(panels, shape, device)) return panels;
   }
   if (has_strips(shape.types) && device.architecture >= 90) {
     const StripsPlan strips = narrowest_strips(shape, device);

@@ -7,13 +7,12 @@
 #include "kernels/summed_area_table/build_shape.h"
 #include "kernels/summed_area_table/look_back/look_back.h"
 #include "kernels/summed_area_table/resident/resident.h"
-#include "kernels/summed_area_table/row_panels/row_panels.h"
 #include "kernels/summed_area_table/strips/strips.h"
 
 namespace cumulus::summed_area_table {
 
 /// How a table is built on a GPU: the method, and all that follows from the job's shape.
-using Plan = std::variant<LookBackPlan, ResidentPlan, RowPanelsPlan, StripsPlan>;
+using Plan = std::variant<LookBackPlan, ResidentPlan, StripsPlan>;
 
 /// The only place that chooses. Every shape has a plan; the device holds all blocks of one whose blocks wait
 /// for each other.

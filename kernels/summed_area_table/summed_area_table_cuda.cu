@@ -23,10 +23,6 @@ struct Build {
     if constexpr (has_resident_tiles(kTypes)) return build_resident(executor, job, plan);
     refuse_types();
   }
-  void operator()(const RowPanelsPlan& plan) const {
-    if constexpr (has_row_panels(kTypes)) return build_in_row_panels(executor, job, plan);
-    refuse_types();
-  }
   void operator()(const StripsPlan& plan) const {
     if constexpr (has_strips(kTypes)) return build_in_strips(executor, job, plan);
     refuse_types();

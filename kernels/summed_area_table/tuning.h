@@ -93,30 +93,6 @@ inline constexpr int kScannerRows = 4;
 inline constexpr int kStripsAtOnce = 64 / kScannerRows;
 inline constexpr std::int64_t kMaxStrips = 9 * kStripsAtOnce;
 
-/// The kernel of row panels (row_panels/build.cuh): rows of a panel at most, and columns that a warp goes
-/// through at once, four to a lane.
-inline constexpr int kPanelRows = 32;
-inline constexpr int kSegmentColumns = 128;
-/// Columns are added up over so many groups of row panels side by side, a group of so many row panels by a
-/// thread.
-inline constexpr int kPanelGroups = 32;
-inline constexpr int kPanelsOfThread = 5;
-
-/// How a block of that kernel has its row panel, in registers: of each row, each of `warps` warps has
-/// `segments` chunks of kSegmentColumns columns.
-struct PanelShape {
-  int warps;
-  int segments;
-
-  constexpr int threads() const { return 32 * warps; }
-  constexpr int all_segments() const { return warps * segments; }
-  constexpr int columns() const { return all_segments() * kSegmentColumns; }
-  /// That a block adds up over all row panels at once, two to a thread.
-  constexpr int part_columns() const { return threads() / kPanelGroups * 2; }
-};
-inline constexpr PanelShape kNarrowPanelShape = {16, 1};  // up to 2048 columns
-inline constexpr PanelShape kWidePanelShape = {16, 2};    // up to 4096
-
 /// Predecessors that look-back reads at once, at first and in all.
 inline constexpr int kFirstLook = 2;
 inline constexpr int kLookBackWindow = 6;
