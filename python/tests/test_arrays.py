@@ -116,13 +116,24 @@ def test_a_directory_of_sessions_is_left_empty(client):
     (lambda c: c.blur(np.zeros((4, 4), np.int64), 2), "image", "float32"),
     (lambda c: c.blur(np.zeros(4, np.float32), 2), "image", "height, width"),
     (lambda c: c.blur(np.zeros((4, 4, 5), np.float32), 2), "image", "1 to 4"),
-    (lambda c: c.blur(np.zeros((4, 4), np.float32), 0.1), "y.gaussian.sigma", "0.5 to 10000"),
+    (lambda c: c.blur(np.zeros((4, 4), np.float32), 0.1), "sigma", "0.5 to 10000"),
+    (lambda c: c.blur(c.upload(np.zeros((4, 4), np.float32)), (9, 0.1)), "sigma", "0.5 to 10000"),
+    (lambda c: c.blur(np.zeros((4, 4), np.float32), 2, derivative=3), "derivative", "0, 1 or 2"),
+    (lambda c: c.blur(np.zeros((4, 4), np.float32), 2, algorithm="filter-on-chip", max_truncation_error=2), "max_truncation_error", "1"),
+    (lambda c: c.filter(np.zeros((4, 4), np.float32), x=cumulus.Gaussian(0.1)), "x.sigma", "0.5 to 10000"),
+    (lambda c: c.filter(np.zeros((4, 4), np.float32), y=cumulus.Exponential(2)), "y.decay", "0.99999"),
+    (lambda c: c.bspline_prefilter(np.zeros((4, 4), np.float32), 4), "degree", "3 or 5"),
+    (lambda c: c.box_filter(np.zeros((4, 4), np.float32), (1, -1)), "radius", "0 to"),
+    (lambda c: c.box_filter(np.zeros((4, 4), np.float32), np.zeros((4, 4), np.float32), max_radius=-1), "max_radius", "0 to"),
+    (lambda c: c.sampling_table(np.ones((4, 4), np.float32), luminance=(1, 2)), "luminance", "3"),
+    (lambda c: c.sampling_table(np.ones((4, 4), np.float32), method="alias", guide_sizes=(0, 5)), "guide_sizes[1]", "0"),
+    (lambda c: c.blur(np.zeros((4, 4), bool), 2), "image", "float32"),
     (lambda c: c.blur(np.zeros((4, 4), np.float32), (1, 2, 3)), "sigma", "along x, along y"),
     (lambda c: c.blur(np.zeros((4, 4), np.float32), 2, boundary="wrap"), "boundary", "'repeat'"),
     (lambda c: c.filter(np.zeros((4, 4), np.float32), x="gaussian"), "x", "Gaussian"),
     (lambda c: c.kd_tree(np.zeros((4, 3), int)), "points", "float32"),
     (lambda c: c.kd_tree(np.zeros((4, 3))).query(np.zeros((4, 2))), "queries", "[queries, 3]"),
-    (lambda c: c.kd_tree(np.zeros((4, 3))).query(np.zeros((4, 3)), k=200), "nearest", "128"),
+    (lambda c: c.kd_tree(np.zeros((4, 3))).query(np.zeros((4, 3)), k=200), "k", "128"),
     (lambda c: c.sampling_table(np.ones((4, 4), np.float32)).sample(0), "points", "at least 1"),
     (lambda c: c.sampling_table(np.ones((4, 4), np.float32)).local().sample(np.zeros((4, 3))), "points", "[count, 2]"),
     (lambda c: c.sampling_table(np.ones((4, 4), np.float32)).local().pdf(np.zeros((4, 4))), "points", "directions"),
@@ -136,6 +147,11 @@ def test_wrong_arguments_say_field_and_cure(client, call, field, cure):
         call(client)
     assert refused.value.field == field and cure in refused.value.cure, str(refused.value)
     assert field in str(refused.value) and isinstance(refused.value, ValueError)
+
+
+def test_arrays_of_truth_values_are_called_so(client):
+    with pytest.raises(cumulus.InvalidArgument, match="has elements of bool; float16"):
+        client.blur(np.zeros((4, 4), bool), 2)
 
 
 def test_unanswerable_input_says_where(client):

@@ -16,7 +16,7 @@ def run(code, folder, monkeypatch):
 
 def test_the_page_of_python(tmp_path, monkeypatch, capsys):
     run(blocks((ROOT / "docs" / "python.md").read_text(encoding="utf-8")), tmp_path, monkeypatch)
-    assert "y.gaussian.sigma is 0.1; 0.5 to 10000 pixels is right" in capsys.readouterr().out
+    assert " sigma is 0.1; 0.5 to 10000 pixels is right" in capsys.readouterr().out
 
 
 def test_readme(tmp_path, monkeypatch):

@@ -69,7 +69,7 @@ def as_array(value: Any, field: str, dtypes: Sequence[str] = DTYPES, extents: Op
     otherwise.
     """
     array = value if type(value) is np.ndarray else imported(value, field)
-    if array.dtype == np.bool_:
+    if array.dtype == np.bool_ and "uint8" in dtypes:
         array = array.view(np.uint8)
     check_array(array, field, dtypes, extents)
     if type(array) is np.ndarray and array.flags.c_contiguous and array.dtype.isnative and sys.byteorder == "little":

@@ -14,7 +14,8 @@ class Error(Exception):
         code: the gRPC code's name, "INVALID_ARGUMENT".
         reason: why, as a constant to compare with: "INVALID_FIELD", "QUEUE_FULL", "SESSION_EXPIRED"; "" where it was
             found on this side.
-        field: path of the request's field that is wrong, "x.gaussian.sigma"; "" where it is none.
+        field: the argument that is wrong, "sigma"; "" where it is none. What a kernel of `Client.filter` has is named with
+            its axis, "x.sigma", and what a step of a pipeline has with the step, "steps[2].filter_box.radius".
         cure: what would be right, as a clause; "" where nobody knows.
         metadata: facts by name, such as the first offending position of an input.
         violations: (field, what would be right) of all fields that are wrong; for quotas (what ran out, how).
@@ -141,6 +142,29 @@ def wrong(field: str, what: str, cure: str) -> InvalidArgument:
     """An argument that is refused before anything is sent."""
     return InvalidArgument(f"{field}: {what}; {cure} is right", field=field, cure=cure,
                            violations=[(field, f"{what}; {cure} is right")])
+
+
+Names = Sequence[Tuple[str, str]]
+"""What methods call the fields of their requests: (field, argument), or, with a point at the end, (beginning of fields, of arguments)."""
+
+
+def argument_of(field: str, names: Names) -> str:
+    """What a method's caller calls a field of its request; elements and parts of a field stay behind its name."""
+    for name, argument in names:
+        rest = field[len(name):]
+        if field.startswith(name) and (name.endswith(".") or rest[:1] in ("", ".", "[")):
+            return argument + rest
+    return field
+
+
+def name_arguments(error: InvalidArgument, names: Names, before: str = "") -> None:
+    """Lets an error of the server, which knows fields of a request, name arguments. `before`: what the fields' paths begin with."""
+    if not error.field.startswith(before):
+        return
+    field = error.field
+    error.field = before + argument_of(field[len(before):], names)
+    error.violations = [(error.field if name == field else name, what) for name, what in error.violations]
+    error.args = (str(error).replace(f"{field}: ", f"{error.field}: ", 1), *error.args[1:])
 
 
 def _duration(message: memoryview) -> float:

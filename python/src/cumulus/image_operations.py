@@ -11,7 +11,7 @@ import numpy as np
 from . import filters
 from .arrays import AnyArray, NDArray, check_image, choose
 from .buffer import Buffer, EncodedImage
-from .errors import wrong
+from .errors import InvalidArgument, Names as ArgumentNames, name_arguments, wrong
 from .foreign import is_array
 from .operation import CallOptions, ImageLike, Input, nbytes, pair
 from .operation_base import OperationBase
@@ -34,6 +34,18 @@ def _policy(non_finite: str) -> "array_pb2.NonFinitePolicy":
         raise wrong("non_finite", f"is {non_finite!r}", "'refuse', 'clamp' or 'keep'")
     return POLICIES[non_finite]
 
+
+def _names_of_kernel(kernel: str, x: str, y: str) -> ArgumentNames:
+    return (f"x.{kernel}.", x), (f"y.{kernel}.", y)
+
+
+_NAMES: ArgumentNames = (("x.boundary", "boundary"), ("y.boundary", "boundary"), ("method", "algorithm"))
+_BLUR_NAMES = (*_names_of_kernel("gaussian", "", ""), *_NAMES)
+_PREFILTER_NAMES = (*_names_of_kernel("bspline_prefilter", "", ""), *_NAMES)
+_FILTER_NAMES = tuple(name for kernel in ("gaussian", "bspline_prefilter", "exponential", "feedback")
+                      for name in _names_of_kernel(kernel, "x.", "y.")) + tuple(_NAMES)
+_BOX_NAMES: ArgumentNames = (("boundary_x", "boundary"), ("boundary_y", "boundary"), ("radius_x", "radius"), ("radius_y", "radius"),
+                             ("radius_map", "radius"), ("radius", "max_radius"))
 
 Way = Tuple[str, Optional[float], str]
 """algorithm, max_truncation_error and non_finite of a filter."""
@@ -119,10 +131,14 @@ class ImageOperations(OperationBase):
         head = _blur_request(sigma, derivative, method, boundary, (algorithm, max_truncation_error, non_finite))
         if type(image) is Buffer and not call:
             check_image(image.shape, "image", batch=True)
-            there = self.run_on("ApplyRecursiveFilter", head, image)
+            try:
+                there = self.run_on("ApplyRecursiveFilter", head, image)
+            except InvalidArgument as error:
+                name_arguments(error, _BLUR_NAMES)
+                raise
             if there is not None:
                 return there
-        return self._filter(image, recursive_filter_pb2.ApplyRecursiveFilterRequest.FromString(head), None, call)
+        return self._filter(image, recursive_filter_pb2.ApplyRecursiveFilterRequest.FromString(head), _BLUR_NAMES, None, call)
 
     @overload
     def bspline_prefilter(self, image: Buffer, degree: int = ..., *, boundary: Names = ..., algorithm: str = ...,
@@ -143,7 +159,8 @@ class ImageOperations(OperationBase):
         processing", 1993.
         """
         kernel = filters.BsplinePrefilter(degree)
-        return self._filter(image, _filter_request([kernel, kernel], boundary, (algorithm, max_truncation_error, non_finite)), None, call)
+        request = _filter_request([kernel, kernel], boundary, (algorithm, max_truncation_error, non_finite))
+        return self._filter(image, request, _PREFILTER_NAMES, None, call)
 
     @overload
     def filter(self, image: Buffer, *, x: Optional[filters.Kernel] = ..., y: Optional[filters.Kernel] = ...,
@@ -177,13 +194,13 @@ class ImageOperations(OperationBase):
         Source: D. Nehab, A. Maximo, R. Lima and H. Hoppe, "GPU-efficient recursive filtering and summed-area tables",
         2011.
         """
-        return self._filter(image, _filter_request([x, y], boundary, (algorithm, max_truncation_error, non_finite)),
+        return self._filter(image, _filter_request([x, y], boundary, (algorithm, max_truncation_error, non_finite)), _FILTER_NAMES,
                             None if accumulate is None else (accumulate, weight), call)
 
     def _filter(self, image: Union[ImageLike, Buffer], request: recursive_filter_pb2.ApplyRecursiveFilterRequest,
-                accumulate: Optional[Tuple[Union[AnyArray, Buffer], float]], options: CallOptions) -> Union[NDArray, Buffer]:
+                names: ArgumentNames, accumulate: Optional[Tuple[Union[AnyArray, Buffer], float]], options: CallOptions) -> Union[NDArray, Buffer]:
         source = self._image(image, "image", FILTERED, batch=True)
-        call = self.begin("ApplyRecursiveFilter", request, options).source(request.image, source, "image")
+        call = self.begin("ApplyRecursiveFilter", request, options).called(names).source(request.image, source, "image")
         if accumulate is not None:
             array, request.weight = accumulate
             call.source(request.accumulate, array if isinstance(array, Buffer) else self.given(array, "accumulate", FILTERED),
@@ -237,7 +254,7 @@ class ImageOperations(OperationBase):
             choose(summed_area_table_pb2.BoxBoundary, "BOX_", each, "boundary")
             for each in pair(boundary, "boundary", (str,)))
         source = self._image(image, "image", SUMMED, batch=False)
-        call = self.begin("FilterBox", request, options).source(request.image, source, "image")
+        call = self.begin("FilterBox", request, options).called(_BOX_NAMES).source(request.image, source, "image")
         if isinstance(radius, Buffer) or is_array(radius):
             radii = radius if isinstance(radius, Buffer) else self.given(radius, "radius", ("float32",), (2,))
             call.source(request.radius_map, radii, "radius")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .operation_base import OperationBase
 
 PARTS = ("points", "idx_array", "node_data", "node_bounds")
+_NAMES = (("nearest", "k"), ("lists.", ""), ("radii", "radius"), ("tree.", ""))
 NODE = np.dtype([("begin", "<i8"), ("end", "<i8"), ("is_leaf", "<i8"), ("radius", "<f8")])
 
 
@@ -197,7 +198,7 @@ class KdTree:
                                                                      (self.dtype.name,), (len(self.shape),))
         if asked.shape[-1] != self.shape[-1]:
             raise wrong("queries", f"has the shape {list(asked.shape)}", f"[queries, {self.shape[-1]}]")
-        call = self._client.begin("FindNeighbors", request, options)
+        call = self._client.begin("FindNeighbors", request, options).called(_NAMES)
         for name in PARTS:
             call.source(getattr(request.tree, name), self._parts[name], name)
         call.source(request.queries, asked, "queries")

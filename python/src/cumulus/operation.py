@@ -11,7 +11,7 @@ import numpy as np
 from .arrays import AnyArray, NDArray, choose, read_inline, write_spec
 from .buffer import Buffer, EncodedImage, ForOneCall
 from .connection import MAX_REQUEST_BYTES
-from .errors import Internal, wrong
+from .errors import Internal, InvalidArgument, Names, name_arguments, wrong
 from .recovery import Resident, RunRecipe
 from .session import Session
 from .v1 import array_pb2
@@ -75,8 +75,14 @@ class Call:
         self._options = options
         self._sending = _Sending(client, rpc, request)
         self._uploaded: List[Buffer] = []
+        self._names: Names = ()
         self._inline_bytes = 0
         self._needs_session = False
+
+    def called(self, names: Names) -> "Call":
+        """What its caller calls the request's fields, for errors that name one; those of its name need no place in `names`."""
+        self._names = names
+        return self
 
     def source(self, source: Any, value: Input, field: str) -> "Call":
         """Fills in one source, checking only what the server could not say better."""
@@ -135,9 +141,15 @@ class Call:
         try:
             session, answer = self._client.recovering(self._attempt, self._options.get("timeout"))
             return Result(self._client, answer, self._rpc, session, self._recipe())
+        except InvalidArgument as error:
+            self._name_arguments(error)
+            raise
         finally:
             for buffer in self._uploaded:
                 buffer.delete()
+
+    def _name_arguments(self, error: InvalidArgument) -> None:
+        name_arguments(error, self._names)
 
     def _write_options(self, resident: bool) -> None:
         options = self._request.options

@@ -8,7 +8,7 @@ import numpy as np
 
 from .arrays import DTYPES, NDArray
 from .buffer import Buffer, ForOneCall
-from .errors import Error, FailedPrecondition, ResourceExhausted, wrong
+from .errors import Error, FailedPrecondition, InvalidArgument, Names, ResourceExhausted, name_arguments, wrong
 from .image_operations import ImageOperations
 from .operation import Call, CallOptions, Result
 from .recovery import Resident
@@ -130,6 +130,7 @@ class _StepCall(Call):
     def run(self, resident: bool, result_bytes: int) -> Result:
         self._pipeline.inline_bytes = self._inline_bytes
         step = self._pipeline.append(self._rpc, self._request, self._sending.named, self._uploaded)
+        self._pipeline.step_names.append((f"steps[{step}].{_STEPS[self._rpc][0]}.", self._names))
         names = _STEPS[self._rpc][1](self._request)
         return _StepResult(self._rpc, {name: StepArray(self._pipeline, step, name) for name in names})
 
@@ -138,10 +139,15 @@ class _WholeCall(Call):
     """The call of all steps; what their arrays were uploaded as stays."""
 
     def __init__(self, client: "Client", request: Any, named: List[Tuple[Any, Resident]],
-                 options: Mapping[str, Any]) -> None:
+                 options: Mapping[str, Any], step_names: Sequence[Tuple[str, Names]]) -> None:
         super().__init__(client, "RunPipeline", request, options)
         self._sending.named.extend(named)
         self._needs_session = bool(named)
+        self._step_names = step_names
+
+    def _name_arguments(self, error: InvalidArgument) -> None:
+        for before, names in self._step_names:
+            name_arguments(error, names, before)
 
 
 class Pipeline(ImageOperations, StructureOperations):
@@ -164,6 +170,7 @@ class Pipeline(ImageOperations, StructureOperations):
         self.client = client
         self.capabilities = client.capabilities
         self.inline_bytes = 0
+        self.step_names: List[Tuple[str, Names]] = []  # with what a step's fields begin, and what its caller calls them
         self._request = pipeline_pb2.RunPipelineRequest()
         self._residents: List[Resident] = []  # which the request names by their places
         self._held: List[Buffer] = []  # uploaded for it
@@ -230,7 +237,7 @@ class Pipeline(ImageOperations, StructureOperations):
             kept.output.step = array.step
             kept.output.array = array.array
         named = [(source, self._residents[int(source.buffer)]) for source in _named_sources(request)]
-        result = _WholeCall(self.client, request, named, options).run(stays, result_bytes)
+        result = _WholeCall(self.client, request, named, options, self.step_names).run(stays, result_bytes)
         return {name: result.either(name, stays) for name in keep}
 
 

@@ -121,7 +121,7 @@ class SamplingTable:
             return self._map(sequences.points(wire.Sequence.Name(kind).lower(), first_index, int(points), (seed, total)), layer)
         request = wire.DrawSamplesRequest(count=int(points), first_index=first_index, seed=seed, total=total, layer=layer)
         request.sequence = kind
-        run = self._resident.client.begin("DrawSamples", request, call).source(request.table, self._resident, "table")
+        run = self._resident.client.begin("DrawSamples", request, call).called((("count", "points"),)).source(request.table, self._resident, "table")
         result = run.run(False, 24 * int(points))
         direction = result.array("direction") if "direction" in result else None
         return Samples(result.array("position"), result.array("pdf"), direction)

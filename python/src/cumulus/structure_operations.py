@@ -73,7 +73,8 @@ class StructureOperations(OperationBase):
             source = weights
         else:
             source = self.given(weights, "weights", ("uint8", "float16", "float32"), (1, 2, 3, 4))
-        result = self.begin("BuildSamplingTable", request, call).source(request.weights, source, "weights").run(True, 0)
+        names = (("guide_size", "guide_sizes[0]"), ("marginal_guide_size", "guide_sizes[1]"), ("luminance_coefficients", "luminance"))
+        result = self.begin("BuildSamplingTable", request, call).called(names).source(request.weights, source, "weights").run(True, 0)
         return SamplingTable(resident=result.buffer("table"))
 
     # KD-trees.
