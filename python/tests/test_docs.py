@@ -1,8 +1,11 @@
 """What docs/python.md, README and tour.py show runs, as it stands there."""
 
+import gc
 import re
 
+import cumulus
 from conftest import ROOT
+from local_daemon import regions_in
 
 
 def blocks(text):
@@ -10,8 +13,19 @@ def blocks(text):
 
 
 def run(code, folder, monkeypatch):
+    """And leaves no client open, which would keep its memory for as long as functions of the code refer to it and each other."""
     monkeypatch.chdir(folder)
-    exec(compile(code, "<docs>", "exec"), {"__name__": "docs"})
+    names = {"__name__": "docs"}
+    before = regions_in("self")
+    try:
+        exec(compile(code, "<docs>", "exec"), names)
+    finally:
+        for value in list(names.values()):
+            if isinstance(value, cumulus.Client):
+                value.close()
+        names.clear()
+        gc.collect()
+    assert regions_in("self") <= before
 
 
 def test_the_page_of_python(tmp_path, monkeypatch, capsys):
