@@ -253,7 +253,10 @@ class KdTree:
 
     def to_sklearn(self) -> Any:
         """The same tree as a sklearn.neighbors.KDTree, which pickles; needs scikit-learn."""
-        from sklearn.neighbors import KDTree
+        try:
+            from sklearn.neighbors import KDTree
+        except ImportError as problem:
+            raise ImportError("to_sklearn needs scikit-learn: pip install scikit-learn") from problem
 
         tree = KDTree(np.zeros((1, 2)))
         state = tree.__getstate__()

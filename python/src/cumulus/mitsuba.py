@@ -19,8 +19,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Optional, Tuple
 
-import drjit as dr
-import mitsuba as mi
+try:
+    import drjit as dr
+    import mitsuba as mi
+except ModuleNotFoundError as problem:
+    if problem.name not in ("drjit", "mitsuba"):
+        raise
+    raise ModuleNotFoundError(f"cumulus.mitsuba is an emitter for Mitsuba 3, of which there is no {problem.name} here: pip install mitsuba",
+                              name=problem.name) from problem
 import numpy as np
 
 from .arrays import NDArray
