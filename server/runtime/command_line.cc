@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <vector>
 
+#include "proto/unknown_words.h"
 #include "server/pipeline/text.h"
 #include "server/runtime/fault_points.h"
 #include "server/runtime/identity/tokens.h"
@@ -216,7 +217,7 @@ std::variant<Configuration, ExitNow> parse_command_line(int argc, const char* co
   } catch (const CLI::CallForVersion& version) {
     return ExitNow{0, concat("cumulusd ", version.what(), "\n")};
   } catch (const CLI::ParseError& error) {
-    return wrong(kCommandLineWrong, concat(error.what(), "; cumulusd --help lists what there is"));
+    return wrong(kCommandLineWrong, concat(unknown_words::explain(app, error), "; cumulusd --help lists what there is"));
   }
   if (app.got_subcommand("token")) return make_token_now(flags.new_token);
 

@@ -320,7 +320,14 @@ TEST(CommandLine, MakesTokens) {
 
 TEST(CommandLine, WhatIsWrongIsSaidInASentence) {
   EXPECT_EQ(refused({"--nonsense"}).code, 2);
-  EXPECT_THAT(refused({"--nonsense"}).text, HasSubstr("--nonsense"));
+  EXPECT_EQ(refused({"--nonsense"}).text,
+            "cumulusd: there is no option --nonsense; cumulusd --help lists what there is\n");
+  EXPECT_THAT(refused({"--listem", "127.0.0.1:0"}).text,
+              HasSubstr("there is no option --listem; was --listen meant?"));
+  EXPECT_THAT(refused({"--thread=4"}).text, HasSubstr("there is no option --thread; was --threads meant?"));
+  EXPECT_THAT(refused({"tokne", "alice"}).text, HasSubstr("there is no command tokne; was token meant?"));
+  EXPECT_THAT(refused({"token", "alice", "--rule", "user"}).text,
+              HasSubstr("there is no option --rule; was --role meant?"));
   EXPECT_EQ(refused({"--backend", "tpu"}).code, 2);
   EXPECT_THAT(refused({"--backend", "tpu"}).text, HasSubstr("cuda"));
   EXPECT_EQ(refused({"--memory", "lots"}).code, 2);

@@ -52,11 +52,4 @@ CLI::Option& add_list(CLI::App& command, const std::string& name, std::vector<T>
       description);
 }
 
-/// The command that has been read: that of `kd-tree build` is "build".
-const CLI::App& innermost(const CLI::App& app);
-
-/// What is wrong with a command line that CLI11 refused with `error`: first of all a word that is unknown,
-/// with what it may have been meant to be.
-std::string explain(const CLI::App& app, const CLI::ParseError& error);
-
 }  // namespace cumulus::cli

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "cli/app/checks.h"
 #include "cli/app/global_options.h"
 #include "cli/app/help.h"
 #include "cumulus/errors.h"
+#include "proto/unknown_words.h"
 
 namespace cumulus::cli {
 namespace {
@@ -67,14 +67,14 @@ void Invocation::read(std::vector<std::string> words) {
 std::vector<std::string> Invocation::read_several(std::vector<std::string> words) {
   allow_extras(*app_);
   read(std::move(words));
-  const CLI::Option* last = last_positional(innermost(*app_));
+  const CLI::Option* last = last_positional(unknown_words::innermost(*app_));
   std::vector<std::string> several = last == nullptr ? std::vector<std::string>() : last->results();
   for (std::string& more : app_->remaining(true)) several.push_back(std::move(more));
   return several;
 }
 
 std::string Invocation::explain(const CLI::ParseError& error) const {
-  return absl::StrCat(cli::explain(*app_, error), "; cumulus", names_of(*app_),
+  return absl::StrCat(unknown_words::explain(*app_, error), "; cumulus", names_of(*app_),
                       " --help tells what is possible");
 }
 
@@ -95,7 +95,7 @@ std::string Invocation::explain(const absl::Status& failure) const {
   if (!violations.empty()) {
     std::string option = "--" + violations.front().field;
     std::replace(option.begin(), option.end(), '_', '-');
-    if (innermost(*app_).get_option_no_throw(option) != nullptr)
+    if (unknown_words::innermost(*app_).get_option_no_throw(option) != nullptr)
       return option + ": " + violations.front().description;
   }
   if (is_server_gone(failure)) return lost_server(failure);
