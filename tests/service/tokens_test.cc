@@ -58,6 +58,39 @@ TEST(Tokens, ALineThatIsWrongIsNamedWithTheCure) {
   EXPECT_THAT(complaint("local admin " + hash), HasSubstr("nor may it be local"));
 }
 
+TEST(Tokens, ANameHasOneLine) {
+  const std::string alice = make_token("alice", Role::kUser).line;
+  EXPECT_THAT(complaint("# ours\n" + alice + "\n\n" + make_token("alice", Role::kAdmin).line),
+              HasSubstr("tokens:4: 'alice' has a token already, of line 2; take one of the two out"));
+  EXPECT_THAT(complaint(alice + "\nbob" + alice.substr(alice.find(' '))),
+              HasSubstr("tokens:2: its hash is that of line 1 too"));
+}
+
+TEST(Tokens, ASecondOfANameIsNotMade) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "tokens";
+  ASSERT_TRUE(add_token(path, "bob", Role::kUser).ok());
+  ASSERT_TRUE(add_token(path, "alice", Role::kUser).ok());
+  const std::string before = read(path);
+  const absl::Status again = add_token(path, "alice", Role::kAdmin).status();
+  EXPECT_EQ(again.code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_THAT(std::string(again.message()), HasSubstr(path + ":2: has a token of 'alice' already"));
+  EXPECT_EQ(read(path), before);
+}
+
+TEST(Tokens, ALineWithoutItsEndIsNotAddedTo) {
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "tokens";
+  std::ofstream(path) << make_token("alice", Role::kUser).line;  // as editors leave it
+  ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
+  const auto bob = add_token(path, "bob", Role::kUser);
+  ASSERT_TRUE(bob.ok()) << bob.status();
+  const auto tokens = Tokens::load(path);
+  ASSERT_TRUE(tokens.ok()) << tokens.status();
+  EXPECT_EQ(tokens->size(), 2U);
+  EXPECT_EQ(tokens->find(*bob)->name, "bob");
+}
+
 TEST(Tokens, AreAddedToAFileOfTheirOwnersAlone) {
   const testing::TemporaryFolder folder;
   const std::string path = folder / "tokens";

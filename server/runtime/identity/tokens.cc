@@ -95,7 +95,14 @@ absl::StatusOr<Tokens> Tokens::parse(std::string_view text, std::string_view fil
     if (!role) return wrong(concat("'", words[1], "' is none of user, admin and metrics"));
     const std::optional<TokenHash> hash = parse_hash(words[2]);
     if (!hash) return wrong("its hash is not 64 hexadecimal digits");
-    tokens.entries_.push_back({{words[0], *role}, *hash});
+    if (const int before = tokens.line_of(words[0]); before > 0)
+      return wrong(
+          concat("'", words[0], "' has a token already, of line ", before, "; take one of the two out"));
+    for (const Entry& entry : tokens.entries_) {
+      if (entry.hash == *hash)
+        return wrong(concat("its hash is that of line ", entry.line, " too; take one out"));
+    }
+    tokens.entries_.push_back({{words[0], *role}, *hash, number});
   }
   return tokens;
 }
@@ -116,6 +123,13 @@ std::optional<Tokens::Holder> Tokens::find(std::string_view token) const {
   return found->holder;
 }
 
+int Tokens::line_of(std::string_view name) const {
+  for (const Entry& entry : entries_) {
+    if (entry.holder.name == name) return entry.line;
+  }
+  return 0;
+}
+
 NewToken make_token(std::string_view name, Role role) {
   std::array<char, kTokenBytes> random{};
   if (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size()))
@@ -127,11 +141,20 @@ NewToken make_token(std::string_view name, Role role) {
 }
 
 absl::StatusOr<std::string> add_token(const std::string& path, std::string_view name, Role role) {
-  if (absl::StatusOr<Tokens> there = Tokens::load(path); !there.ok() && !absl::IsNotFound(there.status()))
-    return there.status();
+  const absl::StatusOr<std::string> there = read_small_file(path, Writers::kOwner);
+  if (!there.ok() && !absl::IsNotFound(there.status())) return there.status();
+  if (there.ok()) {
+    const absl::StatusOr<Tokens> tokens = Tokens::parse(*there, path);
+    if (!tokens.ok()) return tokens.status();
+    if (const int line = tokens->line_of(name); line > 0) {
+      return absl::AlreadyExistsError(concat(path, ":", line, ": has a token of '", name,
+                                             "' already; take that line out first, or choose another name"));
+    }
+  }
+  const bool in_midst_of_line = there.ok() && !there->empty() && there->back() != '\n';
   const NewToken made = make_token(name, role);
   const Descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  const std::string line = made.line + "\n";
+  const std::string line = concat(in_midst_of_line ? "\n" : "", made.line, "\n");
   // One write: a daemon that reads the file meanwhile sees the line whole or not at all.
   if (!file || ::write(file.number(), line.data(), line.size()) != static_cast<ssize_t>(line.size()))
     return absl::InvalidArgumentError(concat("cannot write '", path, "': ", std::strerror(errno)));

@@ -24,7 +24,7 @@ TokenHash hash_of_token(std::string_view token);
 ///     NAME ROLE SHA256
 ///
 /// with ROLE user, admin or metrics, and SHA256 in 64 hexadecimal digits. Empty lines, and what follows a #,
-/// say nothing.
+/// say nothing. No name has two lines, nor has a hash.
 class Tokens {
  public:
   struct Holder {
@@ -39,12 +39,15 @@ class Tokens {
 
   /// Whose token it is. Takes the same time whichever it is, and however nearly it is one.
   std::optional<Holder> find(std::string_view token) const;
+  /// The line of the file that has the token of `name`; 0: none.
+  int line_of(std::string_view name) const;
   std::size_t size() const { return entries_.size(); }
 
  private:
   struct Entry {
     Holder holder;
     TokenHash hash;
+    int line = 0;
   };
   std::vector<Entry> entries_;
 };
@@ -61,7 +64,7 @@ struct NewToken {
 /// Of 256 random bits.
 NewToken make_token(std::string_view name, Role role);
 /// Makes a token and adds its line to the file at `path`, which is made, for its owner alone, where there is
-/// none. Returns the token.
+/// none. Returns the token. ALREADY_EXISTS where the file has one of that name.
 absl::StatusOr<std::string> add_token(const std::string& path, std::string_view name, Role role);
 
 }  // namespace cumulus::server
