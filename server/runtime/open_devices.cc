@@ -1,13 +1,17 @@
 #include "server/runtime/open_devices.h"
 
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_format.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <memory>
+#include <string_view>
 #include <utility>
 
+#include "kernels/core/cuda_executor.h"
 #include "server/pipeline/errors.h"
+#include "server/runtime/host_memory.h"
 
 namespace cumulus::server {
 namespace {
@@ -20,12 +24,30 @@ DeviceSlot with_queue(std::unique_ptr<Device> device) {
   return slot;
 }
 
-std::vector<DeviceSlot> open_gpus(const Configuration& configuration, std::size_t landing) {
+/// Where a device has less, what the budget admits fails later: by errors of the GPU, or by the system's
+/// killing the daemon.
+absl::Status check_budget(std::string_view field, std::size_t budget, std::size_t there,
+                          std::string_view whose) {
+  constexpr double kGiB = 1 << 30;
+  if (budget <= there) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrFormat(
+      "%s (--memory) is %.1f GiB, and %s has %.1f GiB; at most that is right, or 0 for the default", field,
+      static_cast<double>(budget) / kGiB, whose, static_cast<double>(there) / kGiB));
+}
+
+absl::StatusOr<std::vector<DeviceSlot>> open_gpus(const Configuration& configuration, std::size_t landing) {
+  const std::size_t budget = configuration.devices.gpu_memory_bytes;
   std::vector<DeviceSlot> slots;
   for (int ordinal = 0; ordinal < cuda_device_count(); ++ordinal) {
+    if (budget > 0) {
+      const absl::Status fits =
+          check_budget("devices.gpu_memory_bytes", budget, CudaDevice(ordinal).total_bytes(),
+                       absl::StrCat("GPU ", ordinal));
+      if (!fits.ok()) return fits;
+    }
     slots.push_back(
         with_queue(make_gpu_device({.ordinal = ordinal,
-                                    .budget_bytes = configuration.devices.gpu_memory_bytes,
+                                    .budget_bytes = budget,
                                     .memory_on_demand = configuration.devices.gpu_memory_on_demand,
                                     .streams = configuration.devices.streams,
                                     .landing_bytes = landing})));
@@ -41,7 +63,9 @@ absl::StatusOr<std::vector<DeviceSlot>> open_devices(Configuration& configuratio
   std::vector<DeviceSlot> slots;
   if (wanted.backend != Backend::kCpu && cuda_device_count() > 0) {
     try {
-      slots = open_gpus(configuration, landing);
+      absl::StatusOr<std::vector<DeviceSlot>> gpus = open_gpus(configuration, landing);
+      if (!gpus.ok()) return gpus.status();
+      slots = *std::move(gpus);
     } catch (const CudaError& error) {
       return absl::InternalError(absl::StrCat("cannot open a GPU: ", error.what(),
                                               "; lower devices.gpu_memory_bytes, or use --backend cpu"));
@@ -53,6 +77,10 @@ absl::StatusOr<std::vector<DeviceSlot>> open_devices(Configuration& configuratio
   } else {
     if (wanted.backend == Backend::kAuto)
       spdlog::info("no GPU ({}): the CPU backend", cuda_unavailable_reason());
+    const absl::Status fits = check_budget("devices.cpu_memory_bytes", wanted.cpu_memory_bytes,
+                                           static_cast<std::size_t>(available_memory_bytes()),
+                                           "this machine, or the control group that the daemon runs in,");
+    if (!fits.ok()) return fits;
     slots.push_back(with_queue(make_cpu_device({.threads = wanted.cpu_threads,
                                                 .lanes = wanted.cpu_calls,
                                                 .budget_bytes = wanted.cpu_memory_bytes,

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -5,11 +6,14 @@
 
 #include "kernels/core/unused_memory.h"
 #include "server/runtime/device.h"
+#include "server/runtime/host_memory.h"
+#include "server/runtime/open_devices.h"
 #include "tests/support/sanitized.h"
 
 namespace cumulus::server {
 namespace {
 
+using ::testing::ContainsRegex;
 using testing::kSanitized;
 
 constexpr std::size_t kMebibyte = std::size_t{1} << 20;
@@ -58,6 +62,20 @@ TEST(CpuDeviceMemory, BlocksOfManySizesAreKeptWithinTheBudget) {
     use_block(*device, bytes, 1);
   EXPECT_LT(resident_bytes(), before + kBudget + kLargest);
   release_unused_host_memory();
+}
+
+TEST(CpuDeviceMemory, ABudgetOfMoreThanTheMachineHasIsRefused) {
+  Configuration configuration = default_configuration();
+  configuration.devices.backend = Backend::kCpu;
+  configuration.devices.cpu_memory_bytes = static_cast<std::size_t>(available_memory_bytes());
+  EXPECT_TRUE(open_devices(configuration).ok());
+  configuration.devices.cpu_memory_bytes = std::size_t{1000000} << 30;
+  const absl::Status refused = open_devices(configuration).status();
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(
+      std::string(refused.message()),
+      ContainsRegex("^devices.cpu_memory_bytes \\(--memory\\) is 1000000.0 GiB, and this machine.* has "
+                    "[0-9]+\\.[0-9] GiB; at most that is right"));
 }
 
 }  // namespace
