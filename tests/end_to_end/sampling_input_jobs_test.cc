@@ -88,6 +88,10 @@ TEST_F(SamplingInputJobs, NoWeightIsLostOrWithoutBoundAsAFloat) {
   EXPECT_EQ(pdf[3], 0.0F);
   const Ended clamped = run({"--json", "sampling-table", row, "-o", folder_ / "row.cst"});
   EXPECT_NE(clamped.output.find("\"values_clamped\":1,"), std::string::npos) << clamped.output;
+  EXPECT_NE(
+      clamped.output.find("1 negative (taken as 0) of 4 values, the first: row 0, column 3, channel 0 is -1"),
+      std::string::npos)
+      << clamped.output;
   fail({"sampling-table", row, "-o", folder_ / "row.cst", "--invalid-weights", "refuse"},
        "row.npy: row 0, column 3, channel 0 is -");
   const std::string large = write_npy("large.npy", "<f8", "2,", std::vector<double>{1e300, 1e300});
@@ -118,6 +122,10 @@ TEST_F(SamplingInputJobs, MessagesNameTheFileOrTheOption) {
   fail({"sampling-table", zeros("black.npy", "2, 2", 4), "-o", out},
        "black.npy: every weight is zero, so there is nothing to draw; at least one texel needs a positive "
        "value, unless --uniform-if-zero is given");
+  fail({"sampling-table", write_npy("below.npy", "<f4", "1, 2", std::vector<float>{0.0F, -0.5F}), "-o", out},
+       "below.npy: every weight is zero, so there is nothing to draw: 1 negative (taken as 0) of 2 values, "
+       "the "
+       "first: row 0, column 1, channel 0 is -0.5; at least one texel needs a positive value");
   fail({"sampling-table", zeros("flat.npy", "2, 4", 8), "-o", out, "--projection", "equal-area"},
        "flat.npy: has 2 x 4 pixels; an EQUAL_AREA map is square (of --projection equal-area)");
   fail({"sampling-table", zeros("many.npy", "2, 4, 5", 40), "-o", out}, "many.npy: has 5 channels; 1 to 4");

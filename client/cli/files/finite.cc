@@ -23,23 +23,6 @@ bool is_finite(double value) { return std::isfinite(value); }
 
 constexpr double kLargestHalf = 65504;
 
-/// Where a sample of [height, width, channels], of that without channels, or of a batch of images lies.
-std::string position_of(const Shape& shape, std::int64_t sample, const std::vector<std::string>& channels) {
-  std::string text;
-  if (shape.size() < 2) return absl::StrCat("element ", sample);
-  const std::int64_t per_pixel = shape.size() > 2 ? shape.back() : 1;
-  const std::size_t columns = shape.size() > 3 ? 2 : 1;
-  const std::int64_t pixel = sample / per_pixel;
-  const std::int64_t row = pixel / shape[columns];
-  if (shape.size() > 3) absl::StrAppend(&text, "image ", row / shape[1], ", ");
-  absl::StrAppend(&text, "row ", shape.size() > 3 ? row % shape[1] : row, ", column ",
-                  pixel % shape[columns]);
-  if (shape.size() < 3) return text;
-  const auto channel = static_cast<std::size_t>(sample % per_pixel);
-  return absl::StrCat(text, ", channel ",
-                      channel < channels.size() ? channels[channel] : absl::StrCat(channel));
-}
-
 struct NonFiniteShare {
   std::int64_t count = 0;
   std::size_t first = 0;  // if there is one
@@ -83,6 +66,22 @@ void clamp_all(T* values, std::size_t count) {
 }
 
 }  // namespace
+
+std::string position_of(const Shape& shape, std::int64_t sample, const std::vector<std::string>& channels) {
+  std::string text;
+  if (shape.size() < 2) return absl::StrCat("element ", sample);
+  const std::int64_t per_pixel = shape.size() > 2 ? shape.back() : 1;
+  const std::size_t columns = shape.size() > 3 ? 2 : 1;
+  const std::int64_t pixel = sample / per_pixel;
+  const std::int64_t row = pixel / shape[columns];
+  if (shape.size() > 3) absl::StrAppend(&text, "image ", row / shape[1], ", ");
+  absl::StrAppend(&text, "row ", shape.size() > 3 ? row % shape[1] : row, ", column ",
+                  pixel % shape[columns]);
+  if (shape.size() < 3) return text;
+  const auto channel = static_cast<std::size_t>(sample % per_pixel);
+  return absl::StrCat(text, ", channel ",
+                      channel < channels.size() ? channels[channel] : absl::StrCat(channel));
+}
 
 absl::Status treat_non_finite(NonFinite policy, const std::string& path,
                               const std::vector<std::string>& channels, Array& pixels,

@@ -29,6 +29,10 @@ struct NonFiniteValues {
   std::string first;  // "row 3, column 7, channel R is nan"
 };
 
+/// Where a sample of [height, width, channels], of that without channels, or of a batch of images lies: "row
+/// 3, column 7, channel R". Channels that have no name in `channels` are numbers.
+std::string position_of(const Shape& shape, std::int64_t sample, const std::vector<std::string>& channels);
+
 /// Finds them, and with kClamp changes them. FAILED_PRECONDITION, with the position, for kRefuse. `path` and
 /// the channels' names are for the message.
 absl::Status treat_non_finite(NonFinite policy, const std::string& path,

@@ -54,7 +54,7 @@ absl::Status require_same_size(const std::string& path, const Map& frame, const 
 struct Layers {
   Map first;
   std::optional<Array> all;  // where there are several
-  std::int64_t invalid_values = 0;
+  InvalidValues invalid = {};
 };
 
 /// Puts a layer into its place, and leaves in `place` that of the next one.
@@ -70,8 +70,8 @@ absl::StatusOr<Layers> read_layers(Job& job, const std::vector<std::string>& pat
                                         [&](std::size_t index) { return read_map(paths[index], choice); });
   absl::StatusOr<Map> first = frames.next();
   if (!first.ok()) return first.status();
-  Layers layers{*std::move(first), std::nullopt, 0};
-  layers.invalid_values = layers.first.invalid_values;
+  Layers layers{*std::move(first), std::nullopt};
+  layers.invalid = layers.first.invalid;
   if (paths.size() == 1) return layers;
   Shape shape = layers.first.pixels.shape();
   shape.insert(shape.begin(), static_cast<std::int64_t>(paths.size()));
@@ -86,7 +86,7 @@ absl::StatusOr<Layers> read_layers(Job& job, const std::vector<std::string>& pat
     absl::Status alike = require_same_size(paths[index], *frame, paths.front(), layers.first);
     if (!alike.ok()) return alike;
     append_layer(*frame, place);
-    layers.invalid_values += frame->invalid_values;
+    layers.invalid.add(frame->invalid, paths[index]);
     job.stages().advance(static_cast<std::int64_t>(index + 1), static_cast<std::int64_t>(paths.size()));
   }
   layers.all = *std::move(all);
@@ -137,7 +137,7 @@ absl::Status run_sampling_table(Job& job, const TableOptions& options) {
 
   Report& report = job.report();
   report.add("command", "sampling-table");
-  layers->first.invalid_values = layers->invalid_values;
+  layers->first.invalid = layers->invalid;
   describe_table_input(input, layers->first, options.table, report);
   if (options.inputs.size() > 1) report.add("layers", options.inputs.size());
   report.add("output", options.output);

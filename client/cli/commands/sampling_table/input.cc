@@ -63,10 +63,10 @@ absl::Status explain_table_refusal(const absl::Status& refusal, const std::strin
                                    const SamplingTableOptions& options) {
   const std::string reason = error_reason(refusal);
   if (reason == "ALL_WEIGHTS_ZERO") {
-    return absl::FailedPreconditionError(
-        absl::StrCat(path,
-                     ": every weight is zero, so there is nothing to draw; at least one texel needs a "
-                     "positive value, unless --uniform-if-zero is given"));
+    const std::string clamped = describe_clamped(find_invalid(pixels));
+    return absl::FailedPreconditionError(absl::StrCat(
+        path, ": every weight is zero, so there is nothing to draw", clamped.empty() ? "" : ": ", clamped,
+        "; at least one texel needs a positive value, unless --uniform-if-zero is given"));
   }
   if (reason != "INVALID_WEIGHT") return name_fields(refusal, fields_of(path, options));
   const std::map<std::string, std::string> facts = error_metadata(refusal);

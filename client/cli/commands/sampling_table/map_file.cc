@@ -21,27 +21,6 @@
 namespace cumulus::cli {
 namespace {
 
-template <class T, class Invalid>
-std::int64_t count_if(const Array& pixels, const Invalid& invalid) {
-  const auto bytes = pixels.bytes();
-  const std::span values(reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T));
-  return std::count_if(values.begin(), values.end(), invalid);
-}
-
-std::int64_t count_invalid(const Array& pixels) {
-  if (pixels.type() == ElementType::kFloat32) {
-    return count_if<float>(pixels, [](float x) { return !std::isfinite(x) || x < 0.0F; });
-  }
-  if (pixels.type() == ElementType::kFloat16) {
-    return count_if<std::uint16_t>(pixels, [](unsigned half) {
-      const bool finite = (half & 0x7FFFu) < 0x7C00u;
-      const bool negative = half > 0x8000u;
-      return !finite || negative;
-    });
-  }
-  return 0;
-}
-
 /// Of a row of weights, or a picture without channels: with the extents that are left out.
 absl::StatusOr<Shape> picture_shape(const std::string& path, const Shape& shape) {
   const bool fits = !shape.empty() && shape.size() <= 3 &&
@@ -182,7 +161,7 @@ absl::StatusOr<Map> read_map(const std::string& path, const PictureChoice& choic
     map = read_image_map(path, choice);
     if (!map.ok()) return map;
   }
-  map->invalid_values = count_invalid(map->pixels);
+  map->invalid = find_invalid(map->pixels);
   return map;
 }
 
@@ -192,8 +171,13 @@ void describe_map(const Map& map, Report& report) {
   report.add("channels", map.pixels.shape()[2]);
   report.add("element_type", std::string(element_name(map.pixels.type())));
   if (!map.left_out.empty()) report.add("channels_left_out", map.left_out);
-  if (!map.window.empty()) report.add("warnings", std::vector<std::string>{map.window});
-  if (map.invalid_values > 0) report.add("values_clamped", map.invalid_values);
+  std::vector<std::string> warnings;
+  if (!map.window.empty()) warnings.push_back(map.window);
+  if (map.invalid.count() > 0) {
+    report.add("values_clamped", map.invalid.count());
+    warnings.push_back(describe_clamped(map.invalid) + "; --invalid-weights refuse refuses them");
+  }
+  if (!warnings.empty()) report.add("warnings", std::move(warnings));
 }
 
 }  // namespace cumulus::cli

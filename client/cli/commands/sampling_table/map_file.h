@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/commands/sampling_table/invalid_values.h"
 #include "cli/files/image.h"
 #include "cli/job/report.h"
 #include "cumulus/array.h"
@@ -18,9 +19,7 @@ namespace cumulus::cli {
 struct Map {
   Array pixels;  // [height, width, channels] of uint8, float32 or, as many files have them, float16: the
                  // float32 nearest to any other number, but none that is 0 or infinite in its place
-  /// Values that are no number, infinite or, as resampling filters leave them in photographs, negative: the
-  /// server clamps or refuses them.
-  std::int64_t invalid_values = 0;
+  InvalidValues invalid = {};
   std::optional<std::array<float, 8>> chromaticities = {};  // that the file says its colours have
   std::string window = {};                 // what became of a data window that is not the display's
   std::vector<std::string> left_out = {};  // channels
@@ -36,7 +35,7 @@ absl::StatusOr<Map> read_map(const std::string& path, const PictureChoice& choic
 /// nothing where the chromaticities are of no colour space.
 std::optional<std::array<float, 3>> luminance_of(const std::array<float, 8>& chromaticities);
 
-/// Adds the map's size, what was left out of its file and, of a job that succeeded, how many values were
+/// Adds the map's size, what was left out of its file and, of a job that succeeded, which values were
 /// clamped.
 void describe_map(const Map& map, Report& report);
 
