@@ -376,7 +376,7 @@ int main(int argc, char** argv) {
     return fail("TABLE.cst MAP.npy PICTURE.pfm|.ppm [SAMPLES [mis|table|bsdf [WIDTH]]] is right");
   const sampling::OpenedTable opened = sampling::open_table(argv[1]);
   if (!opened) return fail(std::string(argv[1]) + ": " + opened.what());
-  const sampling::TableHeader& header = opened.view().header;
+  const sampling::TableHeader& header = opened.view.header;
   if (header.projection != sampling::Projection::kLatLong)
     return fail(std::string(argv[1]) +
                 ": the table is no lat-long map's; build it with --projection lat-long");
@@ -385,7 +385,7 @@ int main(int argc, char** argv) {
     return fail(std::string(argv[2]) + " is no float32 .npy array of the table's " +
                 std::to_string(header.height) + " x " + std::to_string(header.width) +
                 " texels and 3 channels");
-  const Light light{opened.view(), rgb->data()};
+  const Light light{opened.view, rgb->data()};
   const auto start = std::chrono::steady_clock::now();
   const bool gpu = has_gpu();
   const std::vector<Vector> picture =

@@ -20,8 +20,8 @@ TEST(CLibrary, ServesAProgramInC) {
   EXPECT_EQ(ended.exit_code, 0) << ended.errors;
   const sampling::OpenedTable sky = sampling::open_table((folder.path() / "sky.cst").c_str());
   ASSERT_TRUE(sky) << sky.what();
-  EXPECT_EQ(sky.view().header.width, 4u);
-  const sampling::Sample drawn = sampling::sample(sky.view(), 0x12345678u, 0x9ABCDEF0u);
+  EXPECT_EQ(sky.view.header.width, 4u);
+  const sampling::Sample drawn = sampling::sample(sky.view, 0x12345678u, 0x9ABCDEF0u);
   EXPECT_GT(drawn.pdf, 0.0F);
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "sky.cst.partial"));
 }

@@ -62,8 +62,8 @@ TEST(TableFile, OpensAFile) {
   OpenedTable opened = open_table(write(small_table(), kTableBytes).c_str());
   ASSERT_TRUE(opened) << opened.what();
   const OpenedTable moved = std::move(opened);
-  EXPECT_FLOAT_EQ(pdf(moved.view(), 0.75F, 0.5F), 1.5F);
-  EXPECT_EQ(sample(moved.view(), 0x3FFFFFFFu, 0).x, 0u);
+  EXPECT_FLOAT_EQ(pdf(moved.view, 0.75F, 0.5F), 1.5F);
+  EXPECT_EQ(sample(moved.view, 0x3FFFFFFFu, 0).x, 0u);
 }
 
 TEST(TableFile, OpensAFileThatEndsWithAStepOfReading) {
@@ -80,7 +80,7 @@ TEST(TableFile, OpensAFileThatEndsWithAStepOfReading) {
 }
 
 TEST(TableFile, RefusesWhatIsNoFile) {
-  EXPECT_EQ(open_table("/nonexistent/table.cst").table.error, OpenError::kCannotOpen);
+  EXPECT_EQ(open_table("/nonexistent/table.cst").error, OpenError::kCannotOpen);
   const OpenedTable folder = open_table(testing::TempDir().c_str());
   EXPECT_FALSE(folder);
 }
@@ -88,8 +88,8 @@ TEST(TableFile, RefusesWhatIsNoFile) {
 TEST(TableFile, RefusesTruncatedFiles) {
   for (const std::size_t size : {std::size_t{0}, std::size_t{255}, std::size_t{256}, kTableBytes - 1}) {
     const OpenedTable opened = open_table(write(small_table(), size).c_str());
-    EXPECT_EQ(opened.table.error, OpenError::kBadHeader) << size;
-    EXPECT_STREQ(opened.what(), describe(opened.table.header_error));
+    EXPECT_EQ(opened.error, OpenError::kBadHeader) << size;
+    EXPECT_STREQ(opened.what(), describe(opened.header_error));
   }
 }
 
@@ -105,7 +105,7 @@ TEST(TableFile, TakesATableInMemoryWithoutChecksum) {
   std::vector<std::uint64_t> words = small_table();
   std::memset(reinterpret_cast<unsigned char*>(words.data()) + offsetof(TableHeader, crc32c), 0, 4);
   EXPECT_TRUE(map_table(words.data(), kTableBytes));
-  EXPECT_EQ(open_table(write(words, kTableBytes).c_str()).table.error, OpenError::kWrongChecksum);
+  EXPECT_EQ(open_table(write(words, kTableBytes).c_str()).error, OpenError::kWrongChecksum);
 }
 
 TEST(TableFile, SkipsTheChecksumOnRequest) {

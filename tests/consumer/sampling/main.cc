@@ -15,6 +15,6 @@ int main(int count, char** arguments) {
     std::fprintf(stderr, "%s: %s\n", arguments[1], sky.what());
     return 1;
   }
-  const sampling::Sample drawn = sampling::sample(sky.view(), 0x12345678u, 0x9ABCDEF0u);
-  return drawn.pdf > 0 && sampling::pdf(sky.view(), drawn.u, drawn.v) > 0 ? 0 : 1;
+  const sampling::Sample drawn = sampling::sample(sky.view, 0x12345678u, 0x9ABCDEF0u);
+  return drawn.pdf > 0 && sampling::pdf(sky.view, drawn.u, drawn.v) > 0 ? 0 : 1;
 }

@@ -146,14 +146,9 @@ inline MappedTable map_table(const void* bytes, std::size_t size, std::uint32_t 
   return mapped;
 }
 
-/// A .cst file's table in memory of its own. Movable; `table.view` stays valid when it is moved.
-struct OpenedTable {
-  MappedTable table;
+/// A .cst file's table in memory of its own. Movable; `view` stays valid when it is moved.
+struct OpenedTable : MappedTable {
   std::vector<std::uint64_t> memory;  ///< The file's bytes, aligned to 8.
-
-  explicit operator bool() const { return static_cast<bool>(table); }
-  const TableView& view() const { return table.view; }
-  const char* what() const { return table.what(); }
 };
 
 namespace detail {
@@ -181,9 +176,9 @@ inline OpenError read_words(const char* path, std::vector<std::uint64_t>& words,
 inline OpenedTable open_table(const char* path, std::uint32_t layer = 0) {
   OpenedTable opened;
   std::size_t size = 0;
-  opened.table.error = detail::read_words(path, opened.memory, size);
-  if (opened.table.error == OpenError::kNone) {
-    opened.table = map_table(opened.memory.data(), size, layer, Checksum::kVerify);
+  opened.error = detail::read_words(path, opened.memory, size);
+  if (opened.error == OpenError::kNone) {
+    static_cast<MappedTable&>(opened) = map_table(opened.memory.data(), size, layer, Checksum::kVerify);
   }
   return opened;
 }
