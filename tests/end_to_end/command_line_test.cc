@@ -274,6 +274,10 @@ TEST(CommandLine, NamesTheWordThatItDoesNotKnow) {
       {{"run-length"},
        "a command is missing: encode, decode, info, coco-encode, coco-decode; cumulus run-length --help"},
       {{"kd-tree", "biuld"}, "there is no command biuld; was build meant?"},
+      {{"blur", "a.exr", "b.exr", "c.exr", "-o", "out", "--sigma", "3"},
+       "b.exr is one word too many, and 1 more follow; for a job of each of several inputs give the output a "
+       "place "
+       "for their names: -o out/{stem}.exr; cumulus blur --help"},
   };
   for (const auto& [arguments, message] : wrong) {
     const Ended ended = run_cumulus(arguments);

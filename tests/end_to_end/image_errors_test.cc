@@ -16,6 +16,10 @@ namespace fs = std::filesystem;
 
 TEST_F(ImageJobs, SayWhatIsWrongWithAFile) {
   fail({"sampling-table", folder_ / "none.exr", "-o", folder_ / "x.cst"}, "there is no file ");
+  for (const char* numbered : {"sky.####.exr", "sky.%04d.exr"}) {
+    fail({"video-tables", folder_ / numbered, "-o", folder_ / "tables"},
+         "; give an image file that exists, such as numbered frames by " + (folder_ / "sky.*.exr"));
+  }
   std::ofstream(folder_ / "text.exr") << "this is no picture";
   fail({"sampling-table", folder_ / "text.exr", "-o", folder_ / "x.cst"}, "text.exr as an image: ");
   const std::string whole = read_file(kMap);
@@ -30,7 +34,8 @@ TEST_F(ImageJobs, SayWhatIsWrongWithAFile) {
   std::ofstream(folder_ / "volume.null?RES=16x16x64") << "anything";
   fail({"blur", folder_ / "volume.null?RES=16x16x64", "-o", folder_ / "x.exr", "--sigma", "2"},
        "it is a volume; give one slice of it");
-  fail({"blur", folder_.path().string(), "-o", folder_ / "x.exr", "--sigma", "2"}, "it is a folder");
+  fail({"blur", folder_.path().string(), "-o", folder_ / "x.exr", "--sigma", "2"},
+       "it is a folder; give a file of it or, of a command that takes several, " + (folder_ / "*.exr"));
   fail({"sampling-table", kMap, "-o", folder_ / "no/folder/x.cst"}, "no/folder/x.cst");
   fail({"run-length", "info", folder_.path().string()}, "it is a folder; name a file");
   // Nobody is there to be asked.

@@ -97,6 +97,12 @@ TEST(KdTreeJobs, BuildAskAndDescribeATree) {
   ASSERT_EQ(arranged.exit_code, 0) << arranged.errors;
   EXPECT_EQ(Json(arranged.output).text("layout"), "left-balanced");
   EXPECT_EQ(Json(arranged.output).number("points"), 1000);
+  const Ended points = run_cumulus({"kd-tree", "info", folder / "points.ply"});
+  EXPECT_NE(points.errors.find(
+                "points.ply: it is a file of points, of which no tree has been built; a file of 'cumulus "
+                "kd-tree build' is right"),
+            std::string::npos)
+      << points.errors;
   const Ended no_tree = run_cumulus({"kd-tree", "info", folder / "layout.npz"});
   EXPECT_EQ(no_tree.exit_code, 1);
   EXPECT_NE(no_tree.errors.find("it is a left-balanced layout"), std::string::npos) << no_tree.errors;

@@ -1,5 +1,6 @@
 #include "cli/app/invocation.h"
 
+#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 
 #include <CLI/CLI.hpp>
@@ -73,7 +74,25 @@ std::vector<std::string> Invocation::read_several(std::vector<std::string> words
   return several;
 }
 
+std::string Invocation::words_too_many() const {
+  const CLI::App& command = unknown_words::innermost(*app_);
+  const std::vector<std::string> words = app_->remaining(true);
+  const auto is_option = [](const std::string& word) { return absl::StartsWith(word, "-"); };
+  if (words.empty() || std::any_of(words.begin(), words.end(), is_option) ||
+      last_positional(command) == nullptr)
+    return "";
+  const bool writes = command.get_option_no_throw("--output") != nullptr;
+  return absl::StrCat(words.front(), " is one word too many",
+                      words.size() > 1 ? absl::StrCat(", and ", words.size() - 1, " more follow") : "",
+                      writes
+                          ? "; for a job of each of several inputs give the output a place for their names: "
+                            "-o out/{stem}.exr"
+                          : "");
+}
+
 std::string Invocation::explain(const CLI::ParseError& error) const {
+  if (const std::string sentence = words_too_many(); !sentence.empty())
+    return absl::StrCat(sentence, "; cumulus", names_of(*app_), " --help tells what is possible");
   return absl::StrCat(unknown_words::explain(*app_, error), "; cumulus", names_of(*app_),
                       " --help tells what is possible");
 }

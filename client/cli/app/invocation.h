@@ -51,6 +51,9 @@ class Invocation {
   std::string explain(const absl::Status& failure) const;
 
  private:
+  /// What is wrong where a command got more words than it takes; else empty.
+  std::string words_too_many() const;
+
   GlobalOptions options_;
   const std::unique_ptr<CLI::App> app_;
   CommandLine line_;

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <regex>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -46,13 +47,25 @@ struct OpenPicture {
   images::Header header;
 };
 
+/// How frames are named here that `path` names as other programs do, by sky.####.exr or sky.%04d.exr.
+std::string frames_of(const std::string& path) {
+  static const std::regex kNumber("#+|%0?[0-9]*d");
+  if (!std::regex_search(path, kNumber)) return "";
+  return absl::StrCat(", such as numbered frames by ", std::regex_replace(path, kNumber, "*"));
+}
+
 absl::Status check_file(const std::string& path) {
   if (is_standard_input(path)) return absl::OkStatus();
   std::error_code error;
   const auto status = std::filesystem::status(path, error);
   if (!std::filesystem::exists(status))
-    return absl::NotFoundError(absl::StrCat("there is no file ", path, "; give an image file that exists"));
-  if (std::filesystem::is_directory(status)) return no_image(path, "it is a folder");
+    return absl::NotFoundError(
+        absl::StrCat("there is no file ", path, "; give an image file that exists", frames_of(path)));
+  if (std::filesystem::is_directory(status)) {
+    return cannot_read(path, "it is a folder",
+                       absl::StrCat("give a file of it or, of a command that takes several, ",
+                                    (std::filesystem::path(path) / "*.exr").string()));
+  }
   if (std::filesystem::file_size(path, error) == 0 && !error) return no_image(path, "it is empty");
   return absl::OkStatus();
 }
