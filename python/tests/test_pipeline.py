@@ -3,6 +3,7 @@
 import asyncio
 import gc
 import sys
+import time
 
 import cumulus
 import cumulus.aio
@@ -65,6 +66,14 @@ def test_what_is_too_large_for_the_answer_is_fetched(client):
     got = p.run({"once": first, "sum": p.box_filter(first, 1)})
     assert isinstance(got["once"], np.ndarray)
     assert np.array_equal(got["sum"], client.box_filter(got["once"], 1))
+
+
+def test_what_it_was_given_stays_until_it_runs(client, sky):
+    p = client.pipeline()
+    blurred = p.blur(client.upload(sky), 3)  # nobody else refers to that
+    gc.collect()
+    time.sleep(0.3)  # what is released is deleted within 20 ms
+    assert np.array_equal(p.run({"image": blurred}, resident=False)["image"], client.blur(sky, 3))
 
 
 def test_mistakes_say_where(client, sky):

@@ -77,6 +77,15 @@ def as_array(value: Any, field: str, dtypes: Sequence[str] = DTYPES, extents: Op
     return np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")).reshape(array.shape)
 
 
+def narrowed(value: Any, field: str, dtype: Any) -> Any:
+    """A list, or an array of whole numbers of another width, as one of `dtype`, where all of them fit; anything else as it is."""
+    array = imported(value, field) if isinstance(value, (list, tuple)) else value
+    if not isinstance(array, np.ndarray) or array.dtype.kind not in "iu" or array.dtype == dtype or not array.size:
+        return array
+    limits = np.iinfo(dtype)
+    return array.astype(dtype) if array.min() >= limits.min and array.max() <= limits.max else array
+
+
 class Extents:
     """What follows from an array's `shape` and `dtype`."""
 

@@ -42,9 +42,13 @@ class Buffer(Extents):
     def __del__(self) -> None:
         self.resident.release()
 
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{self!r} is memory of the server's, which no pickle or copy has; take what its numpy() answers, or a table's local()")
+
     @property
     def name(self) -> str:
         """sessions/{session}/buffers/{buffer}, on the server now."""
+        self.resident.check_kept()
         return self.resident.current_name()
 
     def __len__(self) -> int:

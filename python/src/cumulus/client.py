@@ -71,6 +71,8 @@ def connect(address: Optional[str] = None, *, backend: str = "", device: str = "
 
     The connection uses no HTTP proxy.
     """
+    if address is not None and not isinstance(address, str):
+        raise wrong("address", f"is {address!r}", "HOST:PORT or unix:PATH, as a str,")
     if connections < 1:
         raise wrong("connections", f"is {connections}", "at least 1")
     if address and backend:

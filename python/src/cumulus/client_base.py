@@ -79,6 +79,9 @@ class ClientBase(OperationBase):
         devices = ", ".join(f"{device.name} {device.model}" for device in self.capabilities.devices)
         return f"<cumulus.Client of {self.address}: {devices}>"
 
+    def __reduce__(self) -> Any:
+        raise TypeError(f"{self!r} is a connection, which no pickle or copy has; connect() anew there, and give arrays")
+
     def __enter__(self) -> "Client":
         return self.whole
 
@@ -147,6 +150,7 @@ class ClientBase(OperationBase):
     def run_on(self, rpc: str, head: bytes, source: Buffer) -> Optional[Buffer]:
         """As `OperationBase.run_on`. A request that is put together of bytes, and an answer of one buffer, take half of the steps of a `Call`, which
         count where the caches are another's by the time of the answer."""
+        source.resident.check_kept()
         if self.recreate or source.client is not self:
             return None
         session = self.session

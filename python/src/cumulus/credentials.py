@@ -98,7 +98,11 @@ class ChannelSecurity:
 
 
 def _check_address(target: str) -> None:
-    """gRPC takes port 443 where an address has none, and of what is no port what is left of it in 16 bits."""
+    """gRPC takes port 443 where an address has none, and of what is no port what is left of it in 16 bits. Of a page's address, http://..., it
+    says after a while that it finds none."""
+    scheme, mark, _ = target.partition("://")
+    if mark and scheme not in ("dns", "xds"):
+        raise InvalidArgument(f"server: is {target}; HOST:PORT with a port of 1 to 65535, without {scheme}://, is right", field="server")
     port = target.rpartition(":")[2] if ":" in target else ""
     if not (port.isascii() and port.isdigit() and 1 <= int(port) <= 65535):
         raise InvalidArgument(f"server: is {target}; HOST:PORT with a port of 1 to 65535, or unix:PATH, is right", field="server")

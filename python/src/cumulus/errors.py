@@ -205,6 +205,10 @@ class _Details:
             self.retry_delay = sum(_duration(delay) for delay in wire.messages(value, 1))
 
 
+_WORDS = (("CLAMP_NON_FINITE or KEEP_NON_FINITE", "'clamp' or 'keep'"), ("invalid_weights is CLAMP", "invalid_weights is 'clamp'"),
+          ("lists.max_neighbors", "max_neighbors"), ("unless uniform_if_all_zero", "unless uniform_if_all_zero is True"))
+"""What texts of the server name by its own words, and how they are named here."""
+
 _absences: Dict[str, Callable[[], Tuple[str, str]]] = {}  # by address
 
 
@@ -229,6 +233,8 @@ def from_status(code: str, message: str, trailer: bytes, address: str) -> Error:
         details = _Details(trailer)
     except (ValueError, IndexError):  # details that nobody can read are no details
         details = _Details(b"")
+    for servers, ours in _WORDS:
+        message = message.replace(servers, ours)
     kind = _CLASSES.get(code, Error)
     field = cure = ""
     if details.violations:

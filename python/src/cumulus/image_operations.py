@@ -13,7 +13,7 @@ from .arrays import AnyArray, NDArray, check_image, choose
 from .buffer import Buffer, EncodedImage
 from .errors import InvalidArgument, Names as ArgumentNames, name_arguments, wrong
 from .foreign import is_array
-from .operation import CallOptions, ImageLike, Input, nbytes, pair
+from .operation import CallOptions, ImageLike, Input, nbytes, pair, whole
 from .operation_base import OperationBase
 from .summed_area_table import SummedAreaTable
 from .v1 import array_pb2, recursive_filter_pb2, summed_area_table_pb2
@@ -258,7 +258,7 @@ class ImageOperations(OperationBase):
         if isinstance(radius, Buffer) or is_array(radius):
             radii = radius if isinstance(radius, Buffer) else self.given(radius, "radius", ("float32",), (2,))
             call.source(request.radius_map, radii, "radius")
-            request.radius = max_radius
+            request.radius = whole(max_radius, "max_radius", -(2**31), 2**31 - 1)
         else:
             request.radius_x, request.radius_y = (
                 int(each) for each in pair(radius, "radius", (int, np.integer)))

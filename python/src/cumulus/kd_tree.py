@@ -11,7 +11,7 @@ from .arrays import AnyArray, NDArray, as_array
 from .buffer import Buffer
 from .errors import FailedPrecondition, InvalidArgument, wrong
 from .foreign import imported, is_array
-from .operation import Call, CallOptions, nbytes
+from .operation import Call, CallOptions, nbytes, whole
 from .v1 import kd_tree_pb2 as wire
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 PARTS = ("points", "idx_array", "node_data", "node_bounds")
 _NAMES = (("nearest", "k"), ("lists.", ""), ("radii", "radius"), ("tree.", ""))
+_INT32 = (-(2**31), 2**31 - 1)
 NODE = np.dtype([("begin", "<i8"), ("end", "<i8"), ("is_leaf", "<i8"), ("radius", "<f8")])
 
 
@@ -124,7 +125,7 @@ class KdTree:
             distances and indices, [queries, k], nearest first, equal distances by index; where there are fewer, index
             -1 at distance infinity. `Buffer`s where `queries` is one.
         """
-        request = wire.FindNeighborsRequest(squared=squared, period=period, nearest=k)
+        request = wire.FindNeighborsRequest(squared=squared, period=_period(period), nearest=whole(k, "k", *_INT32))
         asked, run = self._ask(request, queries, radius, call)
         result = run.run(isinstance(asked, Buffer), 16 * k * int(np.prod(asked.shape[:-1], dtype=np.int64)))
         resident = isinstance(asked, Buffer)
@@ -133,7 +134,7 @@ class KdTree:
     def counts(self, queries: Union[AnyArray, Buffer], radius: Any, *, period: Sequence[float] = (),
                **call: "Unpack[CallOptions]") -> Any:
         """How many points lie within the radius of each query, int64 [queries]; arguments as `query`."""
-        request = wire.FindNeighborsRequest(period=period)
+        request = wire.FindNeighborsRequest(period=_period(period))
         request.counts.SetInParent()
         asked, run = self._ask(request, queries, radius, call)
         resident = isinstance(asked, Buffer)
@@ -159,11 +160,11 @@ class KdTree:
             `Buffer`s where `queries` is one. On a GPU the server takes 12 bytes (of float64 16) for each query and
             neighbour meanwhile.
         """
-        request = wire.FindNeighborsRequest(squared=squared, period=period)
+        request = wire.FindNeighborsRequest(squared=squared, period=_period(period))
         if k is None:
             request.counts.SetInParent()
         else:
-            request.nearest = k
+            request.nearest = whole(k, "k", *_INT32)
         asked, run = self._ask(request, queries, radius, call)
         rows = payload if isinstance(payload, Buffer) else as_array(_of_type(payload, self.dtype, "payload"), "payload",
                                                                     (self.dtype.name,))
@@ -183,8 +184,8 @@ class KdTree:
         most = max_neighbors
         if most is None:
             most = int(np.sum(self.counts(queries, radius, period=period, **call)))
-        request = wire.FindNeighborsRequest(squared=squared, period=period)
-        request.lists.max_neighbors = most
+        request = wire.FindNeighborsRequest(squared=squared, period=_period(period))
+        request.lists.max_neighbors = most = whole(most, "max_neighbors")
         asked, run = self._ask(request, queries, radius, call)
         result = run.run(False, 16 * most + 8 * (int(np.prod(asked.shape[:-1], dtype=np.int64)) + 1))
         return NeighborLists(result.array("offsets"), result.array("indices"), result.array("distances"))
@@ -208,7 +209,7 @@ class KdTree:
             radii = as_array(_of_type(radius, self.dtype, "radius"), "radius", (self.dtype.name,), (asked.ndim - 1,))
             call.source(request.radii, radii, "radius")
         elif radius is not None:
-            request.radius = float(radius)
+            request.radius = _number(radius, "radius")
         return asked, call
 
     # Files and other libraries.
@@ -278,6 +279,20 @@ class KdTree:
         facts = {"points": self.shape[-2], "dimensions": self.shape[-1], "dtype": self.dtype.name,
                  "leaf size": self.leaf_size, "nodes": self._parts["node_data"].shape[-2]}
         return html(self, "KD-tree", facts)
+
+
+def _number(value: Any, field: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise wrong(field, f"is {value!r}", "a number, or one for each query") from None
+
+
+def _period(period: Any) -> Sequence[float]:
+    try:
+        return [float(each) for each in period]
+    except (TypeError, ValueError):
+        raise wrong("period", f"is {period!r}", "a length for each axis, 0 where it does not close on itself,") from None
 
 
 def _of_type(given: Any, dtype: Any, field: str) -> NDArray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 import os
 from typing import TYPE_CHECKING, Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, TypedDict, Union
 
@@ -89,6 +90,7 @@ class Call:
         if isinstance(value, Buffer):
             if value.client is not self._client:
                 raise wrong(field, "is a buffer of another client", "one of the client that is called")
+            value.resident.check_kept()
             self._needs_session = True
             self._sending.named.append((source, value.resident))
         elif isinstance(value, ForOneCall):
@@ -246,10 +248,24 @@ def nbytes(dtype: Any, *shape: int) -> int:
 
 def pair(value: Any, field: str, kinds: Tuple[type, ...]) -> Tuple[Any, Any]:
     """One value for both axes, or (along x, along y), as on the command line."""
-    if isinstance(value, np.ndarray) and value.ndim == 1:
+    if getattr(value, "ndim", None) == 0 and hasattr(value, "item"):  # an array of one number, or a tensor
+        value = value.item()
+    elif isinstance(value, np.ndarray) and value.ndim == 1:
         value = tuple(value)
     if isinstance(value, kinds) and not isinstance(value, bool):
         return value, value
     if isinstance(value, (tuple, list)) and len(value) == 2 and all(isinstance(each, kinds) for each in value):
         return value[0], value[1]
-    raise wrong(field, f"is {value!r}", "one value, or two: (along x, along y)")
+    one = "a name" if str in kinds else "a number" if float in kinds else "a whole number"
+    raise wrong(field, f"is {value!r}", f"{one}, or two: (along x, along y)")
+
+
+def whole(value: Any, field: str, least: int = -(2**63), most: int = 2**63 - 1) -> int:
+    """A whole number, of numpy too, in the range that the wire has for it."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise wrong(field, f"is {value!r}", "a whole number") from None
+    if isinstance(value, bool) or not least <= number <= most:
+        raise wrong(field, f"is {value!r}", f"a whole number, {least} to {most},")
+    return number

@@ -120,6 +120,8 @@ class _StepCall(Call):
 
     def source(self, source: Any, value: Any, field: str) -> "Call":
         if not isinstance(value, StepArray):
+            if isinstance(value, Buffer):
+                self._pipeline.held.append(value)
             return super().source(source, value, field)
         if cast(object, value.client) is not self._pipeline:
             raise wrong(field, "is of another pipeline", "what an earlier step of the same pipeline makes")
@@ -173,7 +175,7 @@ class Pipeline(ImageOperations, StructureOperations):
         self.step_names: List[Tuple[str, Names]] = []  # with what a step's fields begin, and what its caller calls them
         self._request = pipeline_pb2.RunPipelineRequest()
         self._residents: List[Resident] = []  # which the request names by their places
-        self._held: List[Buffer] = []  # uploaded for it
+        self.held: List[Buffer] = []  # given to it or uploaded for it, so that they are there when it runs
         self._resident = False  # a step was given a buffer
 
     @property
@@ -197,7 +199,7 @@ class Pipeline(ImageOperations, StructureOperations):
         for source, resident in named:
             source.buffer = str(len(self._residents))
             self._residents.append(resident)
-        self._held.extend(uploaded)
+        self.held.extend(uploaded)
         self._resident = self._resident or len(named) > len(uploaded)
         getattr(self._request.steps.add(), _STEPS[rpc][0]).CopyFrom(request)
         return len(self._request.steps) - 1

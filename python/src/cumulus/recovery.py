@@ -68,6 +68,12 @@ class Resident:
         self.released = True
         self.drop()
 
+    def check_kept(self) -> None:
+        """NotFound once it has been released."""
+        if self.released:
+            cure = "delete it after its last use, or leave that to the last reference"
+            raise NotFound(f"the buffer has been deleted here; {cure}", cure=cure, reason="BUFFER_NOT_FOUND")
+
     def drop(self) -> None:
         session, self.session = self.session, None
         if session is not None:

@@ -10,7 +10,7 @@ import numpy as np
 from .arrays import AnyArray, NDArray, as_array, choose
 from .buffer import Buffer
 from .errors import wrong
-from .operation import CallOptions, nbytes
+from .operation import CallOptions, nbytes, whole
 from .sampling import bilinear, constant, sequences, sphere, table_format
 from .v1 import sampling_table_pb2 as wire
 
@@ -119,7 +119,9 @@ class SamplingTable:
             raise wrong("points", f"is {points}", "at least 1")
         if self._resident is None:
             return self._map(sequences.points(wire.Sequence.Name(kind).lower(), first_index, int(points), (seed, total)), layer)
-        request = wire.DrawSamplesRequest(count=int(points), first_index=first_index, seed=seed, total=total, layer=layer)
+        request = wire.DrawSamplesRequest(count=int(points), first_index=whole(first_index, "first_index"),
+                                          seed=whole(seed, "seed", 0, 2**64 - 1), total=whole(total, "total"),
+                                          layer=whole(layer, "layer", 0, 2**32 - 1))
         request.sequence = kind
         run = self._resident.client.begin("DrawSamples", request, call).called((("count", "points"),)).source(request.table, self._resident, "table")
         result = run.run(False, 24 * int(points))
@@ -166,7 +168,7 @@ class SamplingTable:
 
     def _evaluate(self, points: Union[AnyArray, Buffer], layer: int, options: CallOptions) -> Any:
         assert self._resident is not None
-        request = wire.EvaluateDensityRequest(layer=layer)
+        request = wire.EvaluateDensityRequest(layer=whole(layer, "layer", 0, 2**32 - 1))
         asked = points if isinstance(points, Buffer) else _floats(points)
         run = self._resident.client.begin("EvaluateDensity", request, options)
         run.source(request.table, self._resident, "table").source(request.points, asked, "points")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, Optional, Sequence, Tuple, Union
 
 import numpy as np
 
-from .arrays import AnyArray, NDArray, choose
+from .arrays import AnyArray, NDArray, choose, narrowed
 from .brackets import OUTPUTS, Brackets
 from .buffer import Buffer, EncodedImage
 from .kd_tree import KdTree
-from .operation import Call, CallOptions, ImageLike, Input, nbytes
+from .operation import Call, CallOptions, ImageLike, Input, nbytes, pair, whole
 from .operation_base import OperationBase
 from .run_length import RunLengths
 from .sampling_table import SamplingTable
@@ -54,9 +54,10 @@ class StructureOperations(OperationBase):
         al., "MIS Compensation", 2019.
         """
         kinds = sampling_table_pb2
+        guides = [whole(size, "guide_sizes", 0, 2**32 - 1) for size in pair(guide_sizes, "guide_sizes", (int, np.integer))]
         request = kinds.BuildSamplingTableRequest(mis_compensation=mis_compensation, layered=layered,
-                                                  uniform_if_all_zero=uniform_if_all_zero, guide_size=guide_sizes[0],
-                                                  marginal_guide_size=guide_sizes[1])
+                                                  uniform_if_all_zero=uniform_if_all_zero, guide_size=guides[0],
+                                                  marginal_guide_size=guides[1])
         request.projection = choose(kinds.Projection, "", projection, "projection")
         request.method = choose(kinds.SamplingMethod, "", method, "method")
         request.interpolation = choose(kinds.Interpolation, "", interpolation, "interpolation")
@@ -98,7 +99,7 @@ class StructureOperations(OperationBase):
 
         Source: J. Bentley, "Multidimensional binary search trees used for associative searching", 1975.
         """
-        request = kd_tree_pb2.BuildKdTreeRequest(leaf_size=leaf_size)
+        request = kd_tree_pb2.BuildKdTreeRequest(leaf_size=whole(leaf_size, "leaf_size", -(2**31), 2**31 - 1))
         request.split = choose(kd_tree_pb2.KdTreeSplit, "", split, "split")
         request.medians = choose(kd_tree_pb2.KdTreeMedians, "MEDIANS_", medians, "medians")
         result = self._build_tree(request, points, payload, call).run(True, 0)
@@ -204,7 +205,8 @@ class StructureOperations(OperationBase):
         elif isinstance(text, (str, bytes)):
             source = np.frombuffer(text.encode() if isinstance(text, str) else text, np.uint8)
         else:
-            source = self.given(text, "text", ("uint8", "int32"), (1,))
+            tokens = text if getattr(text, "dtype", None) == np.uint8 else narrowed(text, "text", np.int32)
+            source = self.given(tokens, "text", ("uint8", "int32"), (1,))
         run = self.begin("MatchBrackets", request, call).source(request.text, source, "text")
         if segments is not None:
             run.source(request.segments, segments if isinstance(segments, Buffer)
@@ -228,8 +230,9 @@ class StructureOperations(OperationBase):
             is one.
         """
         request = bracket_match_pb2.IntersectClipsRequest()
-        first = elements if isinstance(elements, Buffer) else self.given(elements, "elements", ("uint8",), (1,))
-        second = boxes if isinstance(boxes, Buffer) else self.given(boxes, "boxes", ("float32",), (2,))
+        first = elements if isinstance(elements, Buffer) else self.given(narrowed(elements, "elements", np.uint8), "elements", ("uint8",), (1,))
+        limits = np.asarray(boxes, np.float32) if isinstance(boxes, (list, tuple)) else boxes  # a list's numbers have no type of their own
+        second = limits if isinstance(limits, Buffer) else self.given(limits, "boxes", ("float32",), (2,))
         run = self.begin("IntersectClips", request, call).source(request.elements, first, "elements")
         resident = isinstance(first, Buffer)
         return run.source(request.boxes, second, "boxes").run(resident, 16 * first.size).either("bounds", resident)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Dict, Optional, Tuple, Union
 
-from .arrays import AnyArray, NDArray, as_array, choose
+import numpy as np
+
+from .arrays import AnyArray, NDArray, as_array, choose, narrowed
 from .buffer import Buffer
 from .errors import wrong
 from .foreign import imported
@@ -95,20 +97,9 @@ class SummedAreaTable:
         if isinstance(rectangles, Buffer):
             asked: Union[NDArray, Buffer] = rectangles
         else:
-            asked = as_array(_narrow(rectangles), "rectangles", ("int32",), (2,))
+            asked = as_array(narrowed(imported(rectangles, "rectangles"), "rectangles", np.int32), "rectangles", ("int32",), (2,))
         if asked.shape[1:] != (4,):
             raise wrong("rectangles", f"has the shape {list(asked.shape)}", "[count, 4]: top, left, bottom, right")
         call.source(request.rectangles, asked, "rectangles")
         resident = isinstance(asked, Buffer)
         return call.run(resident, nbytes("uint64", asked.shape[0], *self.shape[2:])).either(name, resident)
-
-
-def _narrow(rectangles: Any) -> NDArray:
-    """Whole numbers of any width as int32, where they fit."""
-    import numpy as np
-
-    array = imported(rectangles, "rectangles")
-    if array.dtype.kind in "iu" and array.dtype != np.int32 and array.size:
-        if array.min() >= -(2**31) and array.max() < 2**31:
-            return array.astype(np.int32)
-    return array
