@@ -54,7 +54,15 @@ absl::StatusOr<std::string> read_authorization(const std::string& target, const 
 }
 
 /// gRPC takes port 443 where an address has none, and of what is no port what is left of it in 16 bits.
+/// Of a page's address, http://..., it says after a while that it finds none.
 absl::Status check_address(const std::string& target) {
+  if (const std::size_t scheme = target.find("://"); scheme != std::string::npos &&
+                                                     target.compare(0, scheme, "dns") != 0 &&
+                                                     target.compare(0, scheme, "xds") != 0) {
+    return absl::InvalidArgumentError(absl::StrCat("server: is ", target,
+                                                   "; HOST:PORT with a port of 1 to 65535, without ",
+                                                   target.substr(0, scheme), "://, is right"));
+  }
   const std::size_t colon = target.rfind(':');
   int port = 0;
   const bool right = colon != std::string::npos && absl::SimpleAtoi(target.substr(colon + 1), &port) &&

@@ -225,6 +225,24 @@ def test_call_options(client):
     assert client.timings.device == "cpu"
 
 
+def test_a_forked_child_is_told_to_connect_by_itself(client):
+    resident = client.upload(np.zeros((4, 4), np.float32))
+    for call in (lambda: client.blur(np.zeros((4, 4), np.float32), 2), lambda: client.upload(np.zeros(1 << 20)), resident.numpy):
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                call()
+            except cumulus.Unavailable as error:
+                os.write(write, str(error).encode())
+            os._exit(0)
+        os.close(write)
+        with open(read, "rb") as said:
+            assert b"from which this one was forked; connect() in each process" in said.read()
+        os.waitpid(child, 0)
+    assert not resident.numpy().any()
+
+
 def test_several_threads(client):
     import concurrent.futures
 

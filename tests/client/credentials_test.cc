@@ -81,7 +81,7 @@ TEST_F(ClientCredentials, AnAddressHasAPort) {
   for (const char* address : {"localhost:1", "[::1]:65535", "dns:render.example.com:50651"})
     EXPECT_TRUE(secure(address, {}).ok()) << address;
   for (const char* address : {"localhost", "localhost:", "localhost:0", "localhost:99999", "localhost:http",
-                              "[::1]", "http://localhost"})
+                              "[::1]", "http://localhost", "grpc://localhost:1"})
     EXPECT_THAT(complaint(address, {}),
                 HasSubstr(std::string("server: is ") + address + "; HOST:PORT with a port of 1 to 65535"));
 }

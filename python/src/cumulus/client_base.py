@@ -320,6 +320,16 @@ def _end_sessions() -> None:
         client._end_with_process()
 
 
+def _leave_to_parent() -> None:
+    """In a child that has been forked: two processes would talk over one connection, and mix up what they say."""
+    for client in list(_open_clients):
+        client.connection.is_parents = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_to_parent)
+
+
 @contextlib.contextmanager
 def _bar(size: int, what: str) -> Iterator[Optional[Progress]]:
     """tqdm's, where it is installed."""

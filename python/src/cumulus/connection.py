@@ -96,6 +96,7 @@ class Connection:
         self._lock = threading.Lock()
         self._methods: Dict[str, Any] = {}
         self._closed = False
+        self.is_parents = False  # this process was forked from the one that has it
         self._quiet_seconds = _QUIET_SECONDS
         self._last_call = time.monotonic()  # its end
         self._session = ("", "")  # that the client has, and of which instance of the server it is
@@ -225,6 +226,9 @@ class Connection:
         return stub
 
     def _check_open(self) -> None:
+        if self.is_parents:
+            cure = "connect() in each process, after it has been forked"
+            raise Unavailable(f"the client of {self.address} is that of the process from which this one was forked; {cure}", cure=cure)
         if self._closed:
             cure = "cumulus.connect() makes a new one"
             raise Unavailable(f"the client of {self.address} has been closed; {cure}", cure=cure)
