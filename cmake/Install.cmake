@@ -61,5 +61,7 @@ install(EXPORT CumulusTargets NAMESPACE Cumulus:: DESTINATION ${_package_dir} CO
 configure_package_config_file(cmake/CumulusConfig.cmake.in ${PROJECT_BINARY_DIR}/CumulusConfig.cmake
   INSTALL_DESTINATION ${_package_dir})
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/CumulusConfigVersion.cmake COMPATIBILITY SameMinorVersion)
-install(FILES ${PROJECT_BINARY_DIR}/CumulusConfig.cmake ${PROJECT_BINARY_DIR}/CumulusConfigVersion.cmake
+install(FILES ${PROJECT_BINARY_DIR}/CumulusConfig.cmake ${PROJECT_BINARY_DIR}/CumulusConfigVersion.cmake cmake/cumulus-config.cmake
+  DESTINATION ${_package_dir} COMPONENT sampling)
+install(FILES ${PROJECT_BINARY_DIR}/CumulusConfigVersion.cmake RENAME cumulus-config-version.cmake
   DESTINATION ${_package_dir} COMPONENT sampling)
