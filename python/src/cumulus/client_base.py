@@ -22,7 +22,7 @@ from .c_library.transfers import upload_shared
 from .connection import Connection, Progress
 from .daemon import PrivateDaemon
 from .device_sharing import transfers as device_transfers
-from .errors import Error, NotFound
+from .errors import Error, NotFound, Unavailable
 from .operation import Call, Timings, read_timings
 from .operation import Result as Answer
 from .operation_base import OperationBase
@@ -43,7 +43,8 @@ class ClientBase(OperationBase):
     def __init__(self, connection: Connection, daemon: Optional[PrivateDaemon], *, device: str,
                  lease: Optional[float], progress: Union[bool, Progress], recreate: bool,
                  max_outage: float) -> None:
-        self.connection = connection
+        self._entrance = connection  # the address that was named, which may be that of several servers
+        self.connection = connection  # to the one of them that has the session
         self._daemon = daemon
         self._device = device
         self._lease = lease
@@ -73,7 +74,7 @@ class ClientBase(OperationBase):
     @property
     def address(self) -> str:
         """The server's, HOST:PORT or unix:PATH."""
-        return self.connection.address
+        return self._entrance.address
 
     def __repr__(self) -> str:
         devices = ", ".join(f"{device.name} {device.model}" for device in self.capabilities.devices)
@@ -91,7 +92,7 @@ class ClientBase(OperationBase):
     def close(self) -> None:
         """Deletes what the client keeps on the server, and ends a private server."""
         self._end_session()
-        self.connection.close()
+        self._entrance.close()
         if self._daemon is not None:
             self._daemon.stop()
 
@@ -108,7 +109,7 @@ class ClientBase(OperationBase):
         """Of a client that nobody has closed: else its session, of which a server has so many for each client, stays until its lease ends."""
         if self._process == os.getpid() and self._daemon is None:  # a private server ends itself
             self._end_session(1.0)
-            self.connection.close()  # threads that go on make no other
+            self._entrance.close()  # threads that go on make no other
 
     @property
     def session(self) -> Session:
@@ -118,10 +119,15 @@ class ClientBase(OperationBase):
             return there
         with self._lock:
             if self._session is not None and self._session.lost:
+                self.connection = self._entrance
                 self._take_capabilities()  # of a server that has restarted, as the name of its shared memory's socket
                 self._session = None
             if self._session is None:
-                self._session = Session(self.connection, device=self._device, ttl=self._lease)
+                session = Session(self._entrance, device=self._device, ttl=self._lease)
+                if session.connection is not self.connection:
+                    self.connection = session.connection
+                    self._take_capabilities()
+                self._session = session
             return self._session
 
     @property
@@ -140,7 +146,7 @@ class ClientBase(OperationBase):
         session = self._session
         try:
             return self.connection.call(method, request, response, timeout)
-        except NotFound as error:
+        except (NotFound, Unavailable) as error:
             self._forget(error, session)
             raise
 
@@ -168,8 +174,14 @@ class ClientBase(OperationBase):
         return Buffer(source.client, made.buffer, session)
 
     def _forget(self, error: Error, session: Optional[Session]) -> None:
-        if error.reason in GONE and session is not None:
+        if session is None or session.lost:
+            return
+        if error.reason in GONE:
             session.lost = True
+        elif isinstance(error, Unavailable) and not error.reason and not self._entrance.closed and session.connection is not self._entrance:
+            if not session.connection.answers(_ENDPOINT_RETURNS):  # others behind the address have room
+                session.lost = True
+                self.connection = self._entrance
 
     def recovering(self, attempt: Callable[[float], Result], timeout: Optional[float], allowance: float = 0.0) -> Result:
         """What `attempt` answers, which is given the seconds that are left. Where sessions are made again it is repeated
@@ -297,6 +309,7 @@ class ClientBase(OperationBase):
                                checksum=self.recreate)
 
 
+_ENDPOINT_RETURNS = 2.0  # seconds that a server which is known by an address of its own may be away
 _IMAGE = recursive_filter_pb2.ApplyRecursiveFilterRequest.IMAGE_FIELD_NUMBER  # of every request with an image
 _OPTIONS = recursive_filter_pb2.ApplyRecursiveFilterRequest.OPTIONS_FIELD_NUMBER
 
@@ -323,7 +336,7 @@ def _end_sessions() -> None:
 def _leave_to_parent() -> None:
     """In a child that has been forked: two processes would talk over one connection, and mix up what they say."""
     for client in list(_open_clients):
-        client.connection.is_parents = True
+        client._entrance.leave_to_parent()
 
 
 if hasattr(os, "register_at_fork"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import threading
 import time
@@ -83,6 +84,10 @@ class Connection:
     def __init__(self, address: str, *, size: int, connect_timeout: float, call_timeout: float,
                  dead_after: float, credentials: Credentials = Credentials(), shared_memory: bool = True) -> None:
         self.address = address
+        self._open_other = functools.partial(Connection, size=size, connect_timeout=connect_timeout, call_timeout=call_timeout,
+                                             dead_after=dead_after, credentials=credentials, shared_memory=shared_memory)
+        self._others: Dict[str, Connection] = {}  # by the addresses that this server has said
+        self._connect_timeout = connect_timeout
         self.shared_memory = SharedMemory(shared_memory and is_on_this_machine(address))
         self.c_channel = Channel(Server(address, Credentials() if address.startswith("unix:") else credentials,
                                         connect_timeout, dead_after))
@@ -96,7 +101,7 @@ class Connection:
         self._lock = threading.Lock()
         self._methods: Dict[str, Any] = {}
         self._closed = False
-        self.is_parents = False  # this process was forked from the one that has it
+        self._is_parents = False  # this process was forked from the one that has it
         self._quiet_seconds = _QUIET_SECONDS
         self._last_call = time.monotonic()  # its end
         self._session = ("", "")  # that the client has, and of which instance of the server it is
@@ -147,6 +152,31 @@ class Connection:
             silent = (grpc.StatusCode.DEADLINE_EXCEEDED,) if wait_for_ready else (grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.UNAVAILABLE)
             return failure.details() or "no word" if failure.code() in silent else None
         return None
+
+    def answers(self, timeout: float) -> bool:
+        """Whether the server does within so many seconds."""
+        return self._silence(timeout, wait_for_ready=True) is None
+
+    def to(self, endpoint: str) -> "Connection":
+        """The one to a server that this one has named, of several behind one address: this where it named none."""
+        if endpoint in ("", self.address):
+            return self
+        with self._lock:
+            other = self._others.get(endpoint)
+            if other is None:
+                other = self._others[endpoint] = self._open_other(endpoint)
+        try:
+            other.wait(self._connect_timeout)
+        except Unavailable as error:
+            cure = f"clients have to reach {endpoint}, or that server has to advertise another address"
+            raise Unavailable(f"{error}; the server at {self.address} says that it is there (advertise): {cure}", cure=cure) from error
+        return other
+
+    def leave_to_parent(self) -> None:
+        """In a child that has been forked."""
+        self._is_parents = True
+        for other in self._others.values():
+            other.leave_to_parent()
 
     def set_half_message(self, seconds: float) -> None:
         """As Capabilities.half_message says: a connection without calls is closed after 0.45 of it at the earliest."""
@@ -226,7 +256,7 @@ class Connection:
         return stub
 
     def _check_open(self) -> None:
-        if self.is_parents:
+        if self._is_parents:
             cure = "connect() in each process, after it has been forked"
             raise Unavailable(f"the client of {self.address} is that of the process from which this one was forked; {cure}", cure=cure)
         if self._closed:
@@ -252,6 +282,8 @@ class Connection:
 
     def close(self) -> None:
         self._closed = True
+        for other in self._others.values():
+            other.close()
         self.c_channel.close()
         self.shared_memory.close()
         for channel in self._channels:

@@ -19,6 +19,7 @@ _END = ""
 # switches of threads from the calls of whoever makes and drops them. What takes memory that others wait for goes at once.
 _GATHER_SECONDS = 0.02
 _LARGE_BYTES = 1 << 20
+_LONGEST_GUESS = 180.0
 _MOST_NAMES = 1000  # of one call
 
 
@@ -36,10 +37,12 @@ class Session:
         self.device: str = created.device
         self.instance: str = created.instance
         self.lost = False
+        connection = connection.to(created.endpoint)
+        self.connection = connection
         connection.take_session(self.name, self.instance)
-        granted = ttl if ttl is not None else created.expire_time.seconds - time.time()
+        # This machine's clock may be hours behind the server's, so that the lease would seem to be as much longer.
+        granted = ttl if ttl is not None else min(created.expire_time.seconds - time.time(), _LONGEST_GUESS)
         self._released = _Released(queue.SimpleQueue(), queue.SimpleQueue())
-        self._connection = connection
         self._thread = threading.Thread(target=_attend, name="cumulus-lease", daemon=True,
                                         args=(weakref.ref(self), connection, self._released,
                                               _Lease(self.name, max(granted, 3.0))))
@@ -53,7 +56,7 @@ class Session:
 
     def renew(self) -> None:
         """Renews the lease, as every call that names the session does. NotFound once it is gone."""
-        _renew(self._connection, self.name)
+        _renew(self.connection, self.name)
 
     def close(self) -> None:
         """Deletes the session, and with it its buffers. A server that cannot be reached drops them later."""
@@ -62,8 +65,8 @@ class Session:
         self._thread.join(5.0)
         self.lost = True
         try:
-            self._connection.call("/cumulus.v1.Sessions/DeleteSession",
-                                  sessions_pb2.DeleteSessionRequest(name=self.name), bytes, timeout=2.0)
+            self.connection.call("/cumulus.v1.Sessions/DeleteSession",
+                                 sessions_pb2.DeleteSessionRequest(name=self.name), bytes, timeout=2.0)
         except Error:
             pass  # the lease's end deletes it
 
