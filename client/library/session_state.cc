@@ -56,8 +56,12 @@ absl::Status SessionState::create(Outage& outage) {
                                             created->device(), created->instance(), created->endpoint()});
   }
   if (options_.keep_alive) {
+    // This machine's clock may be hours behind the server's, so that the lease would seem to be as much
+    // longer.
+    constexpr absl::Duration kLongestGuess = absl::Minutes(3);
     const auto end = absl::FromUnixSeconds(created->expire_time().seconds());
-    keep_alive(std::max(options_.ttl.value_or(end - absl::Now()), absl::Seconds(3)));
+    const absl::Duration granted = std::min(end - absl::Now(), kLongestGuess);
+    keep_alive(std::max(options_.ttl.value_or(granted), absl::Seconds(3)));
   }
   return absl::OkStatus();
 }

@@ -1,8 +1,8 @@
 #include "server/runtime/alarm.h"
 
-#include <absl/time/clock.h>
-
 #include <chrono>
+
+#include "server/runtime/steady_time.h"
 
 namespace cumulus::server {
 
@@ -18,7 +18,7 @@ void Alarm::ask(absl::Time when) {
 bool Alarm::wait() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
-    const std::int64_t left = earliest_ == kNever ? kNever : earliest_ - absl::GetCurrentTimeNanos();
+    const std::int64_t left = earliest_ == kNever ? kNever : earliest_ - absl::ToUnixNanos(steady_now());
     if (left <= 0) {
       earliest_ = kNever;
       return true;

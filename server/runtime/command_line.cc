@@ -4,6 +4,9 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "proto/unknown_words.h"
@@ -187,6 +190,14 @@ void override_config(const CLI::App& app, const Flags& flags, config::v1::Server
 
 ExitNow wrong(int code, std::string_view text) { return {code, concat("cumulusd: ", text, "\n")}; }
 
+/// Of a word that is unknown, and the name of a file.
+std::string_view advice_for(const CLI::App& app) {
+  const std::vector<std::string> unknown = app.remaining(true);
+  std::error_code ignored;
+  const bool file = !unknown.empty() && std::filesystem::is_regular_file(unknown.front(), ignored);
+  return file ? "; a configuration is named by --config" : "";
+}
+
 /// The token alone goes to standard output, for a file of its holder's, where its line goes to a file.
 ExitNow make_token_now(const NewTokenFlags& flags) {
   if (!is_token_name(flags.name)) {
@@ -217,7 +228,8 @@ std::variant<Configuration, ExitNow> parse_command_line(int argc, const char* co
   } catch (const CLI::CallForVersion& version) {
     return ExitNow{0, concat("cumulusd ", version.what(), "\n")};
   } catch (const CLI::ParseError& error) {
-    return wrong(kCommandLineWrong, concat(unknown_words::explain(app, error), "; cumulusd --help lists what there is"));
+    return wrong(kCommandLineWrong, concat(unknown_words::explain(app, error), advice_for(app),
+                                           "; cumulusd --help lists what there is"));
   }
   if (app.got_subcommand("token")) return make_token_now(flags.new_token);
 

@@ -342,7 +342,9 @@ absl::StatusOr<ServerConfig> load_server_config(const std::string& path) {
   if (std::filesystem::is_directory(path))
     return absl::InvalidArgumentError(concat(path, ": is a folder; --config takes a file"));
   const std::string text{std::istreambuf_iterator<char>(file), {}};
-  return parse_server_config(text, path);
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // as some editors begin a file
+  const bool marked = std::string_view(text).substr(0, kByteOrderMark.size()) == kByteOrderMark;
+  return parse_server_config(std::string_view(text).substr(marked ? kByteOrderMark.size() : 0), path);
 }
 
 absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) {

@@ -12,6 +12,7 @@
 
 #include "kernels/core/slice.h"
 #include "server/pipeline/errors.h"
+#include "server/runtime/steady_time.h"
 
 namespace cumulus::server {
 namespace {
@@ -43,7 +44,7 @@ absl::Status shutting_down() {
 }
 
 void ask_for_sweep(Alarm* alarm) {
-  if (alarm != nullptr) alarm->ask(absl::Now() + DeviceQueue::kSweepInterval);
+  if (alarm != nullptr) alarm->ask(steady_now() + DeviceQueue::kSweepInterval);
 }
 
 /// Whose worker this thread is.

@@ -116,7 +116,9 @@ absl::Status write_port_file(const std::string& path, const std::vector<std::str
   {
     std::ofstream file(fresh);
     for (const std::string& address : addresses) file << address << '\n';
-    if (!file.flush()) return absl::InvalidArgumentError(concat("port file: cannot write '", fresh, "'"));
+    if (!file.flush())
+      return absl::InvalidArgumentError(
+          concat("port file: cannot write '", fresh, "': ", std::strerror(errno)));
   }
   if (std::rename(fresh.c_str(), path.c_str()) != 0) {
     return absl::InvalidArgumentError(concat("port file: cannot make '", path, "': ", std::strerror(errno)));

@@ -9,6 +9,7 @@
 #include "kernels/core/unused_memory.h"
 #include "server/runtime/idle_trim.h"
 #include "server/runtime/instance.h"
+#include "server/runtime/steady_time.h"
 
 namespace cumulus::server {
 namespace {
@@ -90,12 +91,12 @@ bool Runtime::healthy() const {
 void Runtime::sweep() {
   IdleTrim trim;
   do {
-    const absl::Time now = absl::Now();
+    const absl::Time now = steady_now();
     sessions.expire(now);
     // Not sooner, or leases that end one shortly after the other would have a sweep each.
     alarm.ask(std::max(sessions.next_due(), now + DeviceQueue::kSweepInterval));
     for (DeviceSlot& slot : devices) {
-      if (slot.queue->sweep(now)) alarm.ask(now + DeviceQueue::kSweepInterval);
+      if (slot.queue->sweep(absl::Now())) alarm.ask(now + DeviceQueue::kSweepInterval);
     }
     if (trim.due(now, processor_time())) release_unused_host_memory();
     alarm.ask(now + trim.next_look());

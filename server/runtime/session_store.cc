@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "server/pipeline/errors.h"
+#include "server/runtime/steady_time.h"
 
 namespace cumulus::server {
 namespace {
@@ -77,7 +78,7 @@ absl::StatusOr<SessionHandle> SessionStore::create_session(const NewSession& ses
   Entry entry;
   entry.session = std::make_shared<Session>(Session{
       name, session.slot, session.ttl, MemoryBudget::create(name, session.quota_bytes), session.owner});
-  entry.expire_time = absl::Now() + session.ttl;
+  entry.expire_time = steady_now() + session.ttl;
   entry.due = entry.expire_time;
   add_due(entry.due, name);
   ++sessions_of_[session.owner.name];
@@ -108,7 +109,7 @@ void SessionStore::end_use(const SessionHandle& session) {
   if (entry == entries_.end() || entry->second.session != session) return;  // it was deleted
   Entry& owner = entry->second;
   --owner.uses;
-  owner.expire_time = absl::Now() + session->ttl;
+  owner.expire_time = steady_now() + session->ttl;
   if (owner.due <= owner.expire_time) return;
   due_.erase({owner.due, entry->first});
   owner.due = owner.expire_time;
@@ -166,7 +167,7 @@ absl::StatusOr<BufferHandle> SessionStore::add_buffer(const Session& session, Ne
   buffer->session_bytes = std::move(fresh.admission.session);
   buffer->memory = std::move(fresh.memory);
   buffer->head = std::move(fresh.head);
-  buffer->create_time = absl::Now();
+  buffer->create_time = steady_now();
   buffer->expire_time = buffer->create_time + fresh.ttl;
   buffer->evictable = fresh.evictable;
   buffer->last_use = buffer->create_time;
@@ -202,7 +203,7 @@ absl::StatusOr<BufferHandle> SessionStore::find_buffer(std::string_view name, co
   const auto& buffers = (*entry)->second.buffers;
   const auto found = buffers.find(parts.number);
   if (found == buffers.end()) return missing_buffer(name);
-  found->second->last_use = absl::Now();
+  found->second->last_use = steady_now();
   return found->second;
 }
 
@@ -342,7 +343,7 @@ absl::StatusOr<SessionStore::Entries::iterator> SessionStore::find_entry(std::st
   const auto entry = entries_.find(name);
   if (entry == entries_.end()) return missing_session(name);
   if (!may_use(entry->second.session->owner, caller)) return unknown_session(name);
-  const absl::Time now = absl::Now();
+  const absl::Time now = steady_now();
   if (has_expired(entry->second, now)) return missing_session(name);  // `expire` has not come by yet
   entry->second.expire_time = now + entry->second.session->ttl;
   return entry;

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "server/pipeline/errors.h"
+#include "server/runtime/steady_time.h"
 
 namespace cumulus::server {
 namespace {
@@ -45,9 +46,9 @@ void write_buffer(const ResidentBuffer& buffer, v1::Buffer& message) {
   message.set_name(buffer.name);
   write_array_spec(buffer.shape, *message.mutable_spec());
   message.set_size_bytes(static_cast<std::int64_t>(buffer.shape.bytes()));
-  *message.mutable_create_time() = to_proto(buffer.create_time);
+  *message.mutable_create_time() = to_proto(on_the_clock(buffer.create_time));
   if (buffer.expire_time != absl::InfiniteFuture())
-    *message.mutable_expire_time() = to_proto(buffer.expire_time);
+    *message.mutable_expire_time() = to_proto(on_the_clock(buffer.expire_time));
   message.set_evictable(buffer.evictable);
 }
 

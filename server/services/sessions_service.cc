@@ -12,6 +12,7 @@
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 #include "server/runtime/instance.h"
+#include "server/runtime/steady_time.h"
 #include "server/runtime/wire.h"
 #include "server/services/answer_at_once.h"
 
@@ -196,7 +197,7 @@ void SessionsService::write_session(const Session& session, v1::Session& message
   message.set_device(session.slot->device->name());
   message.set_quota_bytes(static_cast<std::int64_t>(session.quota->limit_bytes()));
   message.set_used_bytes(static_cast<std::int64_t>(session.quota->reserved_bytes()));
-  *message.mutable_expire_time() = to_proto(runtime_.sessions.lease_end(session));
+  *message.mutable_expire_time() = to_proto(on_the_clock(runtime_.sessions.lease_end(session)));
 }
 
 }  // namespace cumulus::server

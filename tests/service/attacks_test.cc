@@ -274,9 +274,8 @@ class Attacks : public ::testing::TestWithParam<std::string> {
   }
   /// What attacks for as long as it lives, once it does.
   using Attack = std::function<std::shared_ptr<void>()>;
-  /// The least ratio of some rounds, each measured beside the other: what else the machine does adds to one
-  /// of the two. Of a machine that is busy with other things several rounds may be spoilt. Where turns are
-  /// not taken, none is within the bar: a call took 53 to 892 times as long (docs/hostile_clients.md).
+  /// The least ratio of some rounds, each measured beside the other: what else the machine does spoils some,
+  /// and without turns (53 to 892 times: docs/hostile_clients.md) none is within the bar.
   void expect_fair(const Attack& attack) {
     constexpr int kRounds = kSanitized ? 1 : 10;
     constexpr double kBar = kSanitized ? 1e6 : 3;  // times

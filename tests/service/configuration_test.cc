@@ -289,6 +289,13 @@ TEST(CommandLine, FlagsOverrideTheFile) {
   EXPECT_EQ(accepted({"--config", file.c_str(), "--backend", "auto"}).devices.backend, Backend::kAuto);
 }
 
+TEST(CommandLine, AFileMayBeginWithAByteOrderMark) {
+  const testing::TemporaryFolder folder;
+  const std::string file = folder / "marked.textproto";
+  std::ofstream(file) << "\xEF\xBB\xBFlisten: \"127.0.0.1:1\"\r\n";
+  EXPECT_THAT(accepted({"--config", file.c_str()}).listen, ElementsAre("127.0.0.1:1"));
+}
+
 TEST(CommandLine, AnAddressThatIsNotLoopbackNeedsTheFlag) {
   const ExitNow exit = refused({"--listen", "0.0.0.0:50651"});
   EXPECT_EQ(exit.code, 1);
@@ -325,6 +332,8 @@ TEST(CommandLine, WhatIsWrongIsSaidInASentence) {
   EXPECT_THAT(refused({"--listem", "127.0.0.1:0"}).text,
               HasSubstr("there is no option --listem; was --listen meant?"));
   EXPECT_THAT(refused({"--thread=4"}).text, HasSubstr("there is no option --thread; was --threads meant?"));
+  EXPECT_THAT(refused({"/etc/passwd"}).text,
+              HasSubstr("there is no command /etc/passwd; a configuration is named by --config;"));
   EXPECT_THAT(refused({"tokne", "alice"}).text, HasSubstr("there is no command tokne; was token meant?"));
   EXPECT_THAT(refused({"token", "alice", "--rule", "user"}).text,
               HasSubstr("there is no option --rule; was --role meant?"));

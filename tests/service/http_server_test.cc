@@ -52,6 +52,13 @@ TEST_F(HttpServerTest, AnswersAndCloses) {
   EXPECT_EQ(get_page(port_, "/large").body.size(), std::size_t{16} << 20);
 }
 
+TEST_F(HttpServerTest, AnAddressThatIsTakenIsNamedByItsField) {
+  start();
+  server::ListenAddress taken = server::parse_listen_address("127.0.0.1:" + std::to_string(port_)).value();
+  EXPECT_THAT(std::string(server::listen_at(taken, taken.port, "observability.metrics").status().message()),
+              HasSubstr("observability.metrics: cannot bind 127.0.0.1:"));
+}
+
 TEST_F(HttpServerTest, TakesARequestInPieces) {
   start();
   const RawConnection connection(port_);

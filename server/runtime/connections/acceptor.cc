@@ -101,13 +101,14 @@ int first_reserved() {
   return static_cast<int>(limit > 2 * kReserve ? limit - kReserve : limit / 2);
 }
 
-absl::Status cannot_listen(const ListenAddress& address, std::string_view why) {
+absl::Status cannot_listen(std::string_view field, const ListenAddress& address, std::string_view why) {
   return absl::InvalidArgumentError(concat(
-      "listen: cannot bind ", address.text, " (", why,
+      field, ": cannot bind ", address.text, " (", why,
       "); it is in use, is not an address of this machine, or is a port (below 1024) that takes rights"));
 }
 
-absl::StatusOr<Descriptor> listen_on(const ListenAddress& address, const sockaddr* name, socklen_t size) {
+absl::StatusOr<Descriptor> listen_on(std::string_view field, const ListenAddress& address,
+                                     const sockaddr* name, socklen_t size) {
   constexpr int kBacklog = 4096;
   Descriptor socket(::socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   const int yes = 1;
@@ -116,17 +117,17 @@ absl::StatusOr<Descriptor> listen_on(const ListenAddress& address, const sockadd
   if (socket && name->sa_family == AF_INET6)
     ::setsockopt(socket.number(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof(no));
   if (!socket || ::bind(socket.number(), name, size) != 0 || ::listen(socket.number(), kBacklog) != 0)
-    return cannot_listen(address, std::strerror(errno));
+    return cannot_listen(field, address, std::strerror(errno));
   return socket;
 }
 
-absl::StatusOr<Descriptor> listen_on_file(const ListenAddress& address) {
+absl::StatusOr<Descriptor> listen_on_file(std::string_view field, const ListenAddress& address) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
   std::memcpy(name.sun_path, address.socket_path.c_str(), address.socket_path.size() + 1);
   const mode_t mask = ::umask(0177);  // its owner's alone
   absl::StatusOr<Descriptor> socket =
-      listen_on(address, reinterpret_cast<const sockaddr*>(&name), sizeof(name));
+      listen_on(field, address, reinterpret_cast<const sockaddr*>(&name), sizeof(name));
   ::umask(mask);
   return socket;
 }
@@ -150,10 +151,11 @@ int port_of(const Descriptor& socket) {
 
 }  // namespace
 
-absl::StatusOr<std::vector<Descriptor>> listen_at(const ListenAddress& address, int& port) {
+absl::StatusOr<std::vector<Descriptor>> listen_at(const ListenAddress& address, int& port,
+                                                  std::string_view field) {
   std::vector<Descriptor> sockets;
   if (address.is_unix()) {
-    absl::StatusOr<Descriptor> socket = listen_on_file(address);
+    absl::StatusOr<Descriptor> socket = listen_on_file(field, address);
     if (!socket.ok()) return socket.status();
     sockets.push_back(*std::move(socket));
     return sockets;
@@ -163,12 +165,12 @@ absl::StatusOr<std::vector<Descriptor>> listen_at(const ListenAddress& address, 
   wanted.ai_socktype = SOCK_STREAM;
   addrinfo* names = nullptr;
   const int failure = ::getaddrinfo(address.host.c_str(), nullptr, &wanted, &names);
-  if (failure != 0) return cannot_listen(address, ::gai_strerror(failure));
+  if (failure != 0) return cannot_listen(field, address, ::gai_strerror(failure));
   absl::Status last;
   port = address.port;
   for (const addrinfo* name = names; name != nullptr; name = name->ai_next) {
     set_port(name->ai_addr, port);
-    absl::StatusOr<Descriptor> socket = listen_on(address, name->ai_addr, name->ai_addrlen);
+    absl::StatusOr<Descriptor> socket = listen_on(field, address, name->ai_addr, name->ai_addrlen);
     if (!socket.ok()) {
       last = socket.status();
       continue;

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -20,8 +21,10 @@
 
 namespace cumulus::server {
 
-/// Listens at `address`; of TCP at all that the host's name means. `port` becomes what 0 was taken for.
-absl::StatusOr<std::vector<Descriptor>> listen_at(const ListenAddress& address, int& port);
+/// Listens at `address`; of TCP at all that the host's name means. `port` becomes what 0 was taken for,
+/// `field` is what the configuration calls the address.
+absl::StatusOr<std::vector<Descriptor>> listen_at(const ListenAddress& address, int& port,
+                                                  std::string_view field = "listen");
 
 /// Takes connections in for gRPC, whose own acceptor never accepts again once the process had no descriptor
 /// left. This one keeps some, closes connections that sent nothing when others need their place, bounds those

@@ -95,7 +95,8 @@ absl::StatusOr<Tokens> Tokens::parse(std::string_view text, std::string_view fil
     if (!role) return wrong(concat("'", words[1], "' is none of user, admin and metrics"));
     const std::optional<TokenHash> hash = parse_hash(words[2]);
     if (!hash) return wrong("its hash is not 64 hexadecimal digits");
-    if (const int before = tokens.line_of(words[0]); before > 0)
+    const int before = tokens.line_of(words[0]);
+    if (before > 0)
       return wrong(
           concat("'", words[0], "' has a token already, of line ", before, "; take one of the two out"));
     for (const Entry& entry : tokens.entries_) {

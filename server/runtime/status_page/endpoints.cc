@@ -51,27 +51,29 @@ absl::StatusOr<std::unique_ptr<StatusEndpoints>> StatusEndpoints::start(Runtime&
                                                                         RuntimeMetrics::Sources sources) {
   std::unique_ptr<StatusEndpoints> endpoints(new StatusEndpoints(runtime, std::move(sources)));
   const Configuration::Observability& addresses = runtime.configuration.observability;
-  auto metrics = endpoints->serve(addresses.metrics, "/metrics", &StatusEndpoints::metrics_page);
+  auto metrics = endpoints->serve("observability.metrics", addresses.metrics, "/metrics",
+                                  &StatusEndpoints::metrics_page);
   if (!metrics.ok()) return metrics.status();
   endpoints->metrics_ = *std::move(metrics);
   // Where nobody says who looks at the page, only who is on this machine sees what is in memory.
   const auto status_address = parse_listen_address(addresses.status);
   endpoints->page_.show_pictures(runtime.identity->required() ||
                                  (status_address.ok() && status_address->is_loopback()));
-  auto status = endpoints->serve(addresses.status, "/", &StatusEndpoints::status_page);
+  auto status =
+      endpoints->serve("observability.status", addresses.status, "/", &StatusEndpoints::status_page);
   if (!status.ok()) return status.status();
   endpoints->status_ = *std::move(status);
   return endpoints;
 }
 
 absl::StatusOr<std::unique_ptr<HttpServer>> StatusEndpoints::serve(
-    const std::string& text, const std::string& path,
+    std::string_view field, const std::string& text, const std::string& path,
     HttpAnswer (StatusEndpoints::*page)(const HttpRequest&)) {
   if (text.empty()) return nullptr;
   absl::StatusOr<ListenAddress> address = parse_listen_address(text);
   if (!address.ok()) return address.status();
   int port = 0;
-  absl::StatusOr<std::vector<Descriptor>> listeners = listen_at(*address, port);
+  absl::StatusOr<std::vector<Descriptor>> listeners = listen_at(*address, port, field);
   if (!listeners.ok()) return listeners.status();
   spdlog::info("pages at http://{}{}", address->with_port(port), path);
   const bool loopback = address->is_loopback();

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "server/runtime/metrics/http_server.h"
 #include "server/runtime/metrics/runtime_metrics.h"
@@ -24,7 +25,8 @@ class StatusEndpoints {
 
  private:
   StatusEndpoints(Runtime& runtime, RuntimeMetrics::Sources sources);
-  absl::StatusOr<std::unique_ptr<HttpServer>> serve(const std::string& text, const std::string& path,
+  absl::StatusOr<std::unique_ptr<HttpServer>> serve(std::string_view field, const std::string& text,
+                                                    const std::string& path,
                                                     HttpAnswer (StatusEndpoints::*page)(const HttpRequest&));
   /// The answer to who may not see metrics, or what is admins' alone.
   std::optional<HttpAnswer> refused(const HttpRequest& request, bool metrics) const;

@@ -15,6 +15,7 @@
 #include "server/runtime/logging.h"
 #include "server/runtime/status_page/page.h"
 #include "server/runtime/status_page/thumbnail.h"
+#include "server/runtime/steady_time.h"
 #include "server/version.h"
 
 namespace cumulus::server {
@@ -85,7 +86,7 @@ std::string StatusPage::sessions_json() const {
   std::stable_sort(views.begin(), views.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });
   if (views.size() > kMaxSessions) views.resize(kMaxSessions);
-  const absl::Time now = absl::Now();
+  const absl::Time now = steady_now();
   std::vector<std::string> objects;
   for (const auto& [used, view] : views) {
     const Session& session = *view.session;
