@@ -278,6 +278,8 @@ TEST(CommandLine, NamesTheWordThatItDoesNotKnow) {
        "b.exr is one word too many, and 1 more follow; for a job of each of several inputs give the output a "
        "place "
        "for their names: -o out/{stem}.exr; cumulus blur --help"},
+      {{"draw-samples", "a.exr", "b.exr", "-n", "9", "-o", "s.npy"},
+       "their names: -o out/{stem}.npy; cumulus"},
   };
   for (const auto& [arguments, message] : wrong) {
     const Ended ended = run_cumulus(arguments);

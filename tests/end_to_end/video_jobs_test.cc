@@ -78,6 +78,12 @@ TEST_F(VideoJobs, NameTheFrameThatIsRefused) {
   EXPECT_FALSE(fs::exists(in("twice")));
 }
 
+TEST_F(VideoJobs, FramesOfLayersMayBeNamedByWildcards) {
+  const Ended ended = run({"--json", "sampling-table", folder_ / "frames/*.exr", "-o", in("video.cst")});
+  ASSERT_EQ(ended.exit_code, 0) << ended.errors;
+  EXPECT_EQ(Json(ended.output).number("layers"), 3);
+}
+
 TEST_F(VideoJobs, MakeOneTableWithALayerOfEachFrame) {
   const Ended ended = run({"--json", "sampling-table", frame("f1"), frame("f2"), frame("f3"), "-o",
                            in("video.cst"), "--projection", "plane"});

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "cli/app/global_options.h"
@@ -38,6 +39,15 @@ const CLI::Option* last_positional(const CLI::App& command) {
     if (option->get_positional()) last = option;
   }
   return last;
+}
+
+/// What to give for an output instead of one file, of the same kind.
+std::string place_for_names(const CLI::Option& output) {
+  const std::string given =
+      output.empty() ? "" : std::filesystem::path(output.results().front()).extension().string();
+  return absl::StrCat(
+      "; for a job of each of several inputs give the output a place for their names: -o out/{stem}",
+      given.empty() ? ".exr" : given);
 }
 
 }  // namespace
@@ -81,13 +91,10 @@ std::string Invocation::words_too_many() const {
   if (words.empty() || std::any_of(words.begin(), words.end(), is_option) ||
       last_positional(command) == nullptr)
     return "";
-  const bool writes = command.get_option_no_throw("--output") != nullptr;
+  const CLI::Option* output = command.get_option_no_throw("--output");
   return absl::StrCat(words.front(), " is one word too many",
                       words.size() > 1 ? absl::StrCat(", and ", words.size() - 1, " more follow") : "",
-                      writes
-                          ? "; for a job of each of several inputs give the output a place for their names: "
-                            "-o out/{stem}.exr"
-                          : "");
+                      output != nullptr ? place_for_names(*output) : "");
 }
 
 std::string Invocation::explain(const CLI::ParseError& error) const {

@@ -42,6 +42,7 @@ std::string filled(const std::string& word, const fs::path& path, std::size_t in
 /// A word stands for itself where a file has just this name, and where it has brackets only and no file fits:
 /// [].
 absl::StatusOr<Words> files_of(const Word& word) {
+  if (word.pattern.empty()) return Words{word.text};
   std::error_code ignored;
   if (fs::exists(word.text, ignored)) return Words{word.text};
   glob_t found{};
@@ -170,13 +171,19 @@ bool has_place(const std::vector<std::string>& words) {
   });
 }
 
+absl::StatusOr<std::vector<std::string>> files_named_by(const std::vector<std::string>& words) {
+  Words named;
+  for (const std::string& text : words) {
+    absl::StatusOr<Words> files = files_of(word_as_typed(text));
+    if (!files.ok()) return files.status();
+    named.insert(named.end(), files->begin(), files->end());
+  }
+  return named;
+}
+
 absl::StatusOr<std::vector<std::vector<std::string>>> expand(const std::vector<Word>& line) {
   Words words;
   for (const Word& word : line) {
-    if (word.pattern.empty()) {
-      words.push_back(word.text);
-      continue;
-    }
     absl::StatusOr<Words> files = files_of(word);
     if (!files.ok()) return files.status();
     words.insert(words.end(), files->begin(), files->end());

@@ -19,6 +19,10 @@ Word word_as_typed(const std::string& text);
 /// The words of a line of a shell: quotes and backslashes are taken off.
 absl::StatusOr<std::vector<Word>> split_words(const std::string& line);
 
+/// The files that words mean as their shell would have read them: one with wildcards, which quotes have kept
+/// from it, all that fit.
+absl::StatusOr<std::vector<std::string>> files_named_by(const std::vector<std::string>& words);
+
 /// Whether one of the words has a place for a part of an input's name: {stem}, {name}, {ext}, {dir} or
 /// {index}.
 bool has_place(const std::vector<std::string>& words);

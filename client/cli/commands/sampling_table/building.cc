@@ -10,6 +10,7 @@
 #include <span>
 #include <utility>
 
+#include "cli/batch/expansion.h"
 #include "cli/commands/sampling_table/table_file.h"
 #include "cli/job/read_ahead.h"
 #include "cumulus/errors.h"
@@ -116,9 +117,7 @@ absl::StatusOr<Result> build_layers(Job& job, const Session& session, const Laye
   return built;
 }
 
-}  // namespace
-
-absl::Status run_sampling_table(Job& job, const TableOptions& options) {
+absl::Status build_of_files(Job& job, const TableOptions& options) {
   const std::string& input = options.inputs.front();
   if (is_table_file(input)) return convert_table(job, options);
   job.begin_read();
@@ -144,6 +143,16 @@ absl::Status run_sampling_table(Job& job, const TableOptions& options) {
   report.add("table_bytes", table->bytes().size());
   job.describe_run();
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status run_sampling_table(Job& job, const TableOptions& options) {
+  absl::StatusOr<std::vector<std::string>> files = files_named_by(options.inputs);
+  if (!files.ok()) return files.status();
+  TableOptions named = options;
+  named.inputs = *std::move(files);
+  return build_of_files(job, named);
 }
 
 }  // namespace cumulus::cli

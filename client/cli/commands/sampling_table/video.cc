@@ -26,14 +26,6 @@ namespace fs = std::filesystem;
 enum Stage : std::size_t { kRead, kUpload, kBuild, kDownload, kWrite, kStages };
 constexpr std::array<const char*, kStages> kStageNames = {"read", "upload", "build", "download", "write"};
 
-absl::StatusOr<std::vector<std::string>> expanded(const std::vector<std::string>& names) {
-  std::vector<Word> words;
-  for (const std::string& name : names) words.push_back(word_as_typed(name));
-  auto expanded = expand(words);
-  if (!expanded.ok()) return expanded.status();
-  return std::move(expanded->front());
-}
-
 /// The frames of a video, each of which one of several threads takes through all stages.
 class VideoRun {
  public:
@@ -133,7 +125,7 @@ absl::Status require_own_names(const std::vector<std::string>& frames) {
 }  // namespace
 
 absl::Status run_video_tables(Job& job, const VideoOptions& options) {
-  absl::StatusOr<std::vector<std::string>> frames = expanded(options.frames);
+  absl::StatusOr<std::vector<std::string>> frames = files_named_by(options.frames);
   if (!frames.ok()) return frames.status();
   if (absl::Status distinct = require_own_names(*frames); !distinct.ok()) return distinct;
   std::error_code error;
