@@ -153,7 +153,12 @@ def test_a_directory_of_sessions_is_left_empty(client):
     (lambda c: c.summed_area_table(np.ones((4, 4))).sum(np.zeros((3, 3), int)), "rectangles", "[count, 4]"),
     (lambda c: c.run_length(np.full((4, 4), 255, np.uint8)).to_coco(), "mask", "mask > 0"),
     (lambda c: c.upload(np.zeros(4, complex)), "array", "float32"),
-    (lambda c: c.upload(object()), "array", "float32"),
+    (lambda c: c.upload(object()), "array", "an array of numbers"),
+    (lambda c: c.kd_tree("points.ply"), "points", "an array of numbers"),
+    (lambda c: c.run_length(b"abc"), "array", "an array of numbers"),
+    (lambda c: c.blur(None, 2), "image", "an array of numbers"),
+    (lambda c: c.blur(b"no image", 2), "image", "EXR"),
+    (lambda c: c.sampling_table(np.ones((4, 4), np.float32)).pdf([0, 1, 0]), "points", "2 extents"),
 ])
 def test_wrong_arguments_say_field_and_cure(client, call, field, cure):
     with pytest.raises(cumulus.InvalidArgument) as refused:
@@ -163,6 +168,8 @@ def test_wrong_arguments_say_field_and_cure(client, call, field, cure):
 
 
 def test_one_number_is_one_whatever_holds_it(client):
+    table = client.sampling_table(np.ones((4, 8), np.float32))
+    assert np.array_equal(table.pdf([[0, 1, 0]]), table.pdf([[0.0, 1.0, 0.0]]))
     image = RANDOM.random((8, 9), dtype=np.float32)
     assert np.array_equal(client.blur(image, np.array(2.0)), client.blur(image, 2))
     boxes = [[0, 0, 2, 2], [1, 1, 3, 3], [0, 0, 0, 0]]
@@ -170,6 +177,12 @@ def test_one_number_is_one_whatever_holds_it(client):
     assert client.match_brackets([1, 2, -2, -1]).partner.tolist() == [3, 2, 1, 0]
     with pytest.raises(cumulus.InvalidArgument, match="text: has elements of int64"):
         client.match_brackets([1, 2**40])
+
+
+def test_a_channel_that_a_file_lacks_is_named(client, sunrise):
+    with pytest.raises(cumulus.InvalidArgument) as refused:
+        client.blur(cumulus.EncodedImage(sunrise, channels=("Z",)), 2)
+    assert refused.value.field == "image.channels[0]" and "image.channels[0]: 'Z' is not in the image" in str(refused.value)
 
 
 def test_texts_of_the_server_are_in_words_of_python(client):

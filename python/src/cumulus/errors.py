@@ -149,7 +149,8 @@ Names = Sequence[Tuple[str, str]]
 
 
 def argument_of(field: str, names: Names) -> str:
-    """What a method's caller calls a field of its request; elements and parts of a field stay behind its name."""
+    """What a method's caller calls a field of its request; elements and parts of a field stay behind its name. An image file is its argument."""
+    field = field.replace(".encoded.data", "").replace(".encoded.", ".")
     for name, argument in names:
         rest = field[len(name):]
         if field.startswith(name) and (name.endswith(".") or rest[:1] in ("", ".", "[")):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any, Mapping, Protocol, Tuple
 
 import numpy as np
@@ -42,9 +43,12 @@ def imported(value: Any, field: str) -> npt.NDArray[Any]:
 
 def _converted(value: Any, field: str) -> npt.NDArray[Any]:
     try:
-        return np.asarray(value)
+        array = np.asarray(value)
     except (TypeError, ValueError) as problem:
         raise wrong(field, f"is no array ({problem})", "a numpy array") from problem
+    if array.dtype.kind in "OSU" and array.ndim == 0:  # a name, bytes, an open file, None
+        raise wrong(field, f"is a {type(value).__name__}, {reprlib.repr(value)}", "an array of numbers")
+    return array
 
 
 def _taken(value: Any, field: str) -> npt.NDArray[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from .arrays import AnyArray, NDArray, as_array, choose
 from .buffer import Buffer
 from .errors import wrong
+from .foreign import imported
 from .operation import CallOptions, nbytes, whole
 from .sampling import bilinear, constant, sequences, sphere, table_format
 from .v1 import sampling_table_pb2 as wire
@@ -212,7 +213,8 @@ def _fixed(points: Any) -> NDArray:
 
 
 def _floats(points: Any) -> NDArray:
-    array = as_array(points, "points", ("float64", "float32"), (2,))
+    given = imported(points, "points")  # also [[0, 1, 0]]
+    array = as_array(given.astype(np.float32) if given.dtype.kind in "iu" else given, "points", ("float64", "float32"), (2,))
     if array.shape[1] not in (2, 3):
         raise wrong("points", f"has the shape {list(array.shape)}", "[count, 2], positions, or [count, 3], directions")
     return array.astype(np.float32, copy=False)
