@@ -230,15 +230,15 @@ void summed_area_table::build_with(CpuExecutor& executor, const TableJob<Input, 
   const TableJob<Input, Wide, Space::kHost> wide{
       job.image,  sums, job.planes, job.plane_stride, job.exclusive, reinterpret_cast<Wide*>(job.squares),
       job.offsets};
-  switch (job.image.channels) {  // interleaved ones go element by element
+  switch (job.image.channels) {
     case 1:
       return build_planes<Vectors, 1>(executor, wide);
     case 2:
-      return build_planes<PlainVectors, 2>(executor, wide);
+      return build_planes<Vectors, 2>(executor, wide);
     case 3:
-      return build_planes<PlainVectors, 3>(executor, wide);
+      return build_planes<Vectors, 3>(executor, wide);
     default:
-      return build_planes<PlainVectors, 4>(executor, wide);
+      return build_planes<Vectors, 4>(executor, wide);
   }
 }
 

@@ -100,6 +100,13 @@ TEST_P(NonFinitePixels, AreRefusedWithTheFirstOnesPosition) {
   pixels[(7 * 20 + 5) * 3 + 2] = -kInfinity;
   pixels[(9 * 20 + 1) * 3] = kNan;
   expect_refused(blur({30, 20, 3}, pixels), "row 7, column 5, channel 2 is -inf", "5");
+  v1::ApplyRecursiveFilterRequest inside = blur({30, 20, 3}, pixels);
+  inside.mutable_x()->set_boundary(v1::FILTER_EXACT);
+  expect_refused(inside, "row 7, column 5, channel 2 is -inf", "5");
+  v1::ApplyRecursiveFilterRequest recursive = blur({30, 20, 3}, pixels);
+  recursive.mutable_x()->mutable_gaussian()->set_method(v1::GAUSSIAN_DERICHE);
+  recursive.mutable_y()->mutable_gaussian()->set_method(v1::GAUSSIAN_DERICHE);
+  expect_refused(recursive, "row 7, column 5, channel 2 is -inf", "5");
   expect_refused(box({30, 20, 3}, pixels), "row 7, column 5, channel 2 is -inf", "5");
   std::vector<float> gray(30 * 20, 1);
   gray[599] = kNan;

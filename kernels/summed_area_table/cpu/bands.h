@@ -102,9 +102,9 @@ class RowFill {
 
   template <class Vectors>
   void fill_by_vectors() {
-    const std::int64_t whole = whole_vectors<Vectors>();
-    ChunkSums<Vectors, Sum> sums;
-    for_each_chunk(whole, kConverts ? kChunk<Sum> : whole,
+    ChunkSums<Vectors, Sum, C> sums;
+    const std::int64_t whole = whole_vectors(sums);
+    for_each_chunk(whole, kConverts ? chunk(sums) : whole,
                    [&](std::int64_t x, std::int64_t count, const auto& summands) {
                      sums.fill(summands, above(x), count, out_at(x));
                    });
@@ -113,25 +113,25 @@ class RowFill {
   /// Vectors of a whole line: a store to two lines would cost two, and rows begin anywhere.
   template <class Vectors>
   void fill_by_lines() {
-    const std::int64_t whole = whole_vectors<Vectors>();
+    ChunkSums<Vectors, Sum, C> sums;
+    const std::int64_t whole = whole_vectors(sums);
     if (whole == 0) return fill();
-    ChunkSums<Vectors, Sum> sums;
     sums.begin_lines(out_);
-    for_each_chunk(whole, kConverts ? kChunk<Sum> : whole,
+    for_each_chunk(whole, kConverts ? chunk(sums) : whole,
                    [&](std::int64_t x, std::int64_t count, const auto& summands) {
                      sums.fill_lines(summands, above(x), count, out_at(x));
                    });
-    sums.end_lines(out_at(whole - ChunkSums<Vectors, Sum>::Vector::kCount));
+    sums.end_lines(out_at(whole - ChunkSums<Vectors, Sum, C>::Vector::kCount));
     fill_rest(sums, whole);
   }
   /// All rows but the last, which the next rows need at once, go past the caches.
   template <class Vectors>
   void fill_past_caches() {
-    const std::int64_t whole = whole_vectors<Vectors>();
+    ChunkSums<Vectors, Sum, C> sums;
+    const std::int64_t whole = whole_vectors(sums);
     std::array<StreamedRow<Sum>, R - 1> streamed;
     for (std::size_t r = 0; r + 1 < R; ++r) streamed[r].begin(out_[r]);
-    ChunkSums<Vectors, Sum> sums;
-    for_each_chunk(whole, kChunk<Sum>, [&](std::int64_t x, std::int64_t count, const auto& summands) {
+    for_each_chunk(whole, chunk(sums), [&](std::int64_t x, std::int64_t count, const auto& summands) {
       std::array<Sum*, R> to;
       for (std::size_t r = 0; r + 1 < R; ++r) to[r] = streamed[r].next();
       to[R - 1] = out_[R - 1] + x;
@@ -145,10 +145,14 @@ class RowFill {
  private:
   static constexpr bool kConverts = !std::is_same_v<Input, Sum> || kTerm != Term::kValue;
 
-  template <class Vectors>
-  std::int64_t whole_vectors() const {
-    constexpr std::int64_t kCount = ChunkSums<Vectors, Sum>::Vector::kCount;
-    return plane_.image.width / kCount * kCount;
+  /// Elements of a row, and of a chunk, that are whole vectors and pixels.
+  template <class Sums>
+  std::int64_t whole_vectors(const Sums& /*sums*/) const {
+    return plane_.image.width * C / Sums::kWhole * Sums::kWhole;
+  }
+  template <class Sums>
+  static std::int64_t chunk(const Sums& /*sums*/) {
+    return kChunk<Sum> / Sums::kWhole * Sums::kWhole;
   }
   const Sum* above(std::int64_t x) const { return above_ != nullptr ? above_ + x : nullptr; }
   std::array<Sum*, R> out_at(std::int64_t x) const {
@@ -157,10 +161,9 @@ class RowFill {
     return at;
   }
 
-  /// Calls f(x, count, summands) with what is to be summed from pixel x on of each row.
+  /// Calls f(x, count, summands) with what is to be summed from element x on of each row.
   template <class F>
   void for_each_chunk(std::int64_t whole, std::int64_t chunk, const F& f) const {
-    static_assert(C == 1);
     for (std::int64_t x = 0; x < whole; x += chunk) {
       const std::int64_t count = std::min(chunk, whole - x);
       alignas(64) std::array<std::array<Sum, kConverts ? kChunk<Sum> : 1>, R> converted;
@@ -174,17 +177,22 @@ class RowFill {
     if constexpr (!kConverts) {
       return pixels;
     } else {
-      for (std::int64_t i = 0; i < count; ++i) converted[i] = summand<kTerm>(pixels[i], plane_.offsets[0]);
+      for (std::int64_t i = 0; i < count; ++i) {
+        converted[i] = summand<kTerm>(pixels[i], plane_.offsets[static_cast<std::size_t>(i % C)]);
+      }
       return converted;
     }
   }
   template <class Sums>
   void fill_rest(const Sums& sums, std::int64_t first) {
-    for (std::size_t r = 0; r < R; ++r) running_[r][0] = sums.running(r);
+    for (std::size_t r = 0; r < R; ++r) {
+      for (std::size_t c = 0; c < C; ++c) running_[r][c] = sums.running(r, c);
+    }
     fill_from(first);
   }
+  /// From the pixel on that begins with that element.
   void fill_from(std::int64_t first) {
-    for (std::int64_t x = first * C; x < plane_.image.width * C; x += C) {
+    for (std::int64_t x = first; x < plane_.image.width * C; x += C) {
       for (std::size_t channel = 0; channel < C; ++channel) {
         const std::int64_t i = x + static_cast<std::int64_t>(channel);
         Sum sum = above_ != nullptr ? above_[i] : Sum{0};
@@ -207,7 +215,7 @@ class RowFill {
 template <class Vectors, Term kTerm, int C, class Input, class Sum>
 void fill_rows_at_once(const Plane<Input, Sum>& plane, std::int64_t first) {
   RowFill<kTerm, C, kRowsAtOnce, Input, Sum> rows(plane, first);
-  if constexpr (C == 1 && Vectors::kBytes > PlainVectors::kBytes) {
+  if constexpr (Vectors::kBytes > PlainVectors::kBytes) {
     if (plane.is_streamed()) return rows.template fill_past_caches<Vectors>();
     // Where a vector is a line, each of a row that does not begin with one would lie in two.
     if constexpr (Vectors::kBytes == 64) {

@@ -17,11 +17,13 @@ namespace cumulus::summed_area_table {
 /// Rows whose running sums advance together: their additions do not wait for each other.
 inline constexpr std::int64_t kRowsAtOnce = 4;
 
-/// Goes along kRowsAtOnce rows, one below the other.
-template <class Vectors, class Sum>
+/// Goes along kRowsAtOnce rows, one below the other, of C channels.
+template <class Vectors, class Sum, int C>
 class ChunkSums {
  public:
   using Vector = SumVector<Sum, Vectors::kBytes>;
+  /// Sums that are whole vectors and whole pixels.
+  static constexpr int kWhole = C == 3 ? 3 * Vector::kCount : Vector::kCount;
   /// An address in each row.
   template <class T>
   using Rows = std::array<T*, kRowsAtOnce>;
@@ -73,8 +75,8 @@ class ChunkSums {
     Vectors::call([&] { for_each_row([&](auto r) { previous_[r].store(to[r]); }); });
   }
 
-  /// Of all of row r so far.
-  Sum running(std::size_t r) const { return before_[r].first(); }
+  /// Of all whole pixels of row r so far.
+  Sum running(std::size_t r, std::size_t channel) const { return before_[r].lane(channel); }
 
  private:
   /// f(0), f(1), ..., as constants: arrays of vectors stay in registers.
@@ -98,7 +100,7 @@ class ChunkSums {
       Vector sum;
       if (above != nullptr) sum.load(above + i);
       for_each_row([&](auto r) __attribute__((always_inline)) {
-        rows[r].accumulate(before[r]);
+        rows[r].template accumulate<C>(before[r]);
         sum.add(rows[r]);
         store(r, i, sum);
       });
@@ -106,7 +108,7 @@ class ChunkSums {
     before_ = before;
   }
 
-  std::array<Vector, kRowsAtOnce> before_{};  // the rows' running sums, in all lanes
+  std::array<Vector, kRowsAtOnce> before_{};  // the rows' running sums, of each lane's channel
   std::array<Vector, kRowsAtOnce> previous_{};
   std::array<SumVector<typename Vector::Lane, Vectors::kBytes>, kRowsAtOnce> lanes_{};
   Rows<Sum> lines_{};

@@ -59,11 +59,26 @@ class SumVector {
     for (int i = 0; i < kCount; ++i) lanes.register_[i] = static_cast<Lane>(kCount - shared + i);
   }
   [[gnu::always_inline]] void add(const SumVector& other) { register_ += other.register_; }
-  Sum first() const { return register_[0]; }
+  Sum lane(std::size_t i) const { return register_[i]; }
 
-  /// Each element becomes the sum of itself and those before it, and of `before`, which is the same
-  /// throughout; `before` then includes all of them.
+  /// Each element becomes the sum of itself, of those of its channel before it, of kChannels side by side,
+  /// and of `before`, whose lane is what comes before that one's channel; `before` then is the next vector's.
+  template <int kChannels>
   [[gnu::always_inline]] void accumulate(SumVector& before) {
+    if constexpr (kChannels == 1) {
+      accumulate_lanes(before);
+    } else {
+      add_shifted<kChannels>();
+      register_ += before.register_;
+      take_lanes<[](int i) { return kCount - kChannels + i % kChannels; }>(before.register_);
+    }
+  }
+
+ private:
+  using Bits __attribute__((vector_size(kBytes))) = Lane;
+  static constexpr int kGroup = 16 / static_cast<int>(sizeof(Sum));
+
+  [[gnu::always_inline]] void accumulate_lanes(SumVector& before) {
     // Within groups of 16 bytes, whose lanes move cheaply,
     add_lanes<[](int i) { return i % kGroup < 1 ? -1 : i - 1; }>();
     if constexpr (kGroup > 2) add_lanes<[](int i) { return i % kGroup < 2 ? -1 : i - 2; }>();
@@ -77,10 +92,14 @@ class SumVector {
     register_ += before.register_;
     before.register_ += last;
   }
-
- private:
-  using Bits __attribute__((vector_size(kBytes))) = Lane;
-  static constexpr int kGroup = 16 / static_cast<int>(sizeof(Sum));
+  /// Each lane becomes the sum of every kStep-th up to itself.
+  template <int kStep>
+  [[gnu::always_inline]] void add_shifted() {
+    if constexpr (kStep < kCount) {
+      add_lanes<[](int i) { return i < kStep ? -1 : i - kStep; }>();
+      add_shifted<2 * kStep>();
+    }
+  }
 
   template <auto kLaneOf>
   [[gnu::always_inline]] void take_lanes(Register& taken) const {
