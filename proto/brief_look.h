@@ -4,8 +4,6 @@
 #include <chrono>
 #include <thread>
 
-#include "proto/cores.h"
-
 namespace cumulus {
 
 /// While it lives, its thread looks for something all the time that will be there at once. A core that sleeps
@@ -13,9 +11,10 @@ namespace cumulus {
 class BriefLook {
  public:
   /// `somebody_looks` is one for all threads of this process that look for the same kind of thing.
-  BriefLook(std::atomic<bool>& somebody_looks, std::chrono::microseconds limit)
+  /// `may_look`: the process has cores to spare (has_many_cores()).
+  BriefLook(bool may_look, std::atomic<bool>& somebody_looks, std::chrono::microseconds limit)
       : somebody_looks_(somebody_looks),
-        only_one_(has_many_cores() && !somebody_looks.exchange(true)),
+        only_one_(may_look && !somebody_looks.exchange(true)),
         end_(Clock::now() + limit) {}
   ~BriefLook() {
     if (only_one_) somebody_looks_ = false;

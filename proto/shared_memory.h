@@ -58,7 +58,8 @@ inline constexpr std::uint64_t kAnswerOfNothing = 1;
 /// As Capabilities.max_chunk_bytes, so that pieces are those of streams.
 inline constexpr std::size_t kSharedSlotBytes = std::size_t{1} << 20;
 inline constexpr std::uint32_t kSharedSlots = 16;
-/// What an upload's pieces begin at multiples of. So few bytes stay in the cache of the core that copies them.
+/// What an upload's pieces begin at multiples of. So few bytes stay in the cache of the core that copies
+/// them.
 inline constexpr std::size_t kSharedPieceBytes = kSharedSlotBytes / 4;
 
 /// Which pages of a ring's slots this process has mapped to write to. A slot is one thread's at a time.

@@ -2,6 +2,8 @@
 
 #include <atomic>
 
+#include "proto/cores.h"
+
 namespace cumulus {
 namespace {
 
@@ -9,6 +11,6 @@ std::atomic<bool> somebody_looks = false;
 
 }  // namespace
 
-BriefWait::BriefWait(std::chrono::microseconds limit) : look_(somebody_looks, limit) {}
+BriefWait::BriefWait(std::chrono::microseconds limit) : look_(has_many_cores(), somebody_looks, limit) {}
 
 }  // namespace cumulus

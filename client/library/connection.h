@@ -81,7 +81,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool encrypted() const { return encrypted_; }
   /// With its calls it shows neither a token nor a certificate.
   bool shows_nothing() const { return authorization_.empty() && !encrypted_; }
-  /// First of all in a transfer of `bytes`: where they are a shared array, the server's thread wakes meanwhile.
+  /// First of all in a transfer of `bytes`: where they are a shared array, the server's thread wakes
+  /// meanwhile.
   void knock(std::span<const std::byte> bytes) {
     if (shows_nothing()) shared_memory_.arrays()->knock(bytes);
   }

@@ -8,14 +8,15 @@
 
 namespace cumulus {
 
-/// Blocks of a pool that came back, for the next of exactly the same size: a driver's call for one takes 45 us
-/// where its code is out of the caches. They are idle, so that any stream may use one at once. Thread-safe.
+/// Blocks of a pool that came back, for the next of exactly the same size: a driver's call for one takes 45
+/// us where its code is out of the caches. They are idle, so that any stream may use one at once.
+/// Thread-safe.
 class KeptBlocks {
  public:
-  static constexpr std::size_t kMostBytes = std::size_t{64} << 20;  // beside what is in use
-  static constexpr std::size_t kMostBlocks = 64;
+  static constexpr std::size_t kMaxBytes = std::size_t{64} << 20;  // beside what is in use
+  static constexpr std::size_t kMaxBlocks = 64;
 
-  KeptBlocks() { blocks_.reserve(kMostBlocks + 1); }  // as blocks come back in destructors
+  KeptBlocks() { blocks_.reserve(kMaxBlocks + 1); }  // as blocks come back in destructors
 
   /// Null where none is kept.
   void* take(std::size_t bytes) {
@@ -36,7 +37,7 @@ class KeptBlocks {
     const std::lock_guard lock(mutex_);
     blocks_.emplace_back(bytes, block);
     bytes_ += bytes;
-    while (bytes_ > kMostBytes || blocks_.size() > kMostBlocks) free_oldest(free);
+    while (bytes_ > kMaxBytes || blocks_.size() > kMaxBlocks) free_oldest(free);
   }
 
   /// Whether there were any, which have all gone to `free`.

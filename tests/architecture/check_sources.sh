@@ -42,7 +42,7 @@ function allowed_from(path, stem) {
   if (path ~ /^proto\//) return "^$"
   if (path ~ /^images\//) return "^images/"
   if (path ~ /^server\/runtime\//) {
-    return "^(server/(runtime/|pipeline/(errors|text)[.]h$|version[.]h$)|images/|kernels/core/|cumulus/(v1|config/v1|decoding/v1)/|g(oogle/rpc|rpc/health/v1)/|proto/(checksums|cores|metadata|shared_memory|unknown_words)[.]h$)"
+    return "^(server/(runtime/|pipeline/(errors|text)[.]h$|version[.]h$)|images/|kernels/core/|cumulus/(v1|config/v1|decoding/v1)/|g(oogle/rpc|rpc/health/v1)/|proto/(brief_look|checksums|cores|metadata|shared_memory|unknown_words)[.]h$)"
   }
   if (path ~ /^server\/pipeline\//) return "^(server/(pipeline|runtime)/|kernels/core/|cumulus/v1/|google/rpc/)"
   if (path ~ /^server\/services\//) return "^(server/(services|pipeline|runtime)/|server/version[.]h$|cumulus/v1/)"
@@ -53,7 +53,7 @@ function allowed_from(path, stem) {
   if (path ~ /^server\//) return "^((server|kernels|cumulus)/|proto/process[.]h$)"
   if (path ~ /^client\/cli\//) return "^((cumulus|cli|client/cli|library|images)/|proto/(checksums|process|unknown_words)[.]h$)"
   if (path ~ /^client\/include\//) return "^cumulus/[a-z_0-9]+[.]h$"
-  if (path ~ /^client\//) return "^((cumulus|library|google/rpc)/|proto/(checksums|cores|metadata|shared_memory)[.]h$)"
+  if (path ~ /^client\//) return "^((cumulus|library|google/rpc)/|proto/(brief_look|checksums|cores|metadata|shared_memory)[.]h$)"
   if (path ~ /^examples\//) return "^cumulus/[a-z_0-9]+[.]h$"
   return "."
 }

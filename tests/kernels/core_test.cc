@@ -247,15 +247,15 @@ TEST(KeptBlocks, AreForTheNextOfExactlyTheirSize) {
 
 TEST(KeptBlocks, AreSoManyAndSoLargeAtMost) {
   KeptBlocks kept;
-  std::vector<char> blocks(KeptBlocks::kMostBlocks + 2);
+  std::vector<char> blocks(KeptBlocks::kMaxBlocks + 2);
   std::vector<void*> freed;
   const auto free = [&](void* block) { freed.push_back(block); };
-  for (std::size_t i = 0; i <= KeptBlocks::kMostBlocks; ++i) kept.keep(256, &blocks[i], free);
+  for (std::size_t i = 0; i <= KeptBlocks::kMaxBlocks; ++i) kept.keep(256, &blocks[i], free);
   EXPECT_EQ(freed, std::vector<void*>{&blocks.front()}) << "the oldest";
-  kept.keep(KeptBlocks::kMostBytes, &blocks.back(), free);
+  kept.keep(KeptBlocks::kMaxBytes, &blocks.back(), free);
   EXPECT_EQ(freed.size(), blocks.size() - 1) << "it takes all room";
-  EXPECT_EQ(kept.take(KeptBlocks::kMostBytes), &blocks.back());
-  kept.keep(KeptBlocks::kMostBytes + 1, &blocks.back(), free);
+  EXPECT_EQ(kept.take(KeptBlocks::kMaxBytes), &blocks.back());
+  kept.keep(KeptBlocks::kMaxBytes + 1, &blocks.back(), free);
   EXPECT_EQ(freed.back(), &blocks.back());
   EXPECT_FALSE(kept.free_all(free));
   kept.keep(256, &blocks.front(), free);

@@ -24,8 +24,8 @@ class SharedArrays {
   Hold take(std::span<const std::byte> bytes);
   /// Of the array that `bytes` are, all of it, where the server can write to it; else null.
   Hold find(std::span<const std::byte> bytes);
-  /// Tells the server that a transfer of the array that `bytes` are, all of it, is about to be asked for on its
-  /// region's connection.
+  /// Tells the server that a transfer of the array that `bytes` are, all of it, is about to be asked for on
+  /// its region's connection.
   void knock(std::span<const std::byte> bytes);
   /// From now on transfers of the array go another way: its region's connection has a call that was given up.
   void retire(const std::byte* array);

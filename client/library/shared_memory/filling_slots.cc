@@ -5,7 +5,7 @@
 namespace cumulus {
 
 FillingSlots::FillingSlots(RingCall& call, std::size_t threads) : call_(call), free_(threads) {
-  const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(kSharedSlots, threads * kMostOfAThread));
+  const auto count = static_cast<std::uint32_t>(std::min<std::size_t>(kSharedSlots, threads * kMaxOfAThread));
   for (std::uint32_t slot = 0; slot < count; ++slot) free_[slot % threads].push_back(slot);
 }
 

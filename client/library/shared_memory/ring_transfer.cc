@@ -79,7 +79,8 @@ class SlotFiller {
 
   RingCall& call_;
   FillingSlots slots_;
-  const std::size_t piece_bytes_;  // small ones for one thread: those of more than one come too fast for a GPU
+  const std::size_t
+      piece_bytes_;  // small ones for one thread: those of more than one come too fast for a GPU
   const std::span<const std::byte> bytes_;
   std::vector<std::uint32_t> checksums_;  // as those of a stream's chunks
 };

@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "proto/brief_look.h"
+#include "proto/cores.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 
@@ -68,7 +69,7 @@ bool receive(int socket, Said& said) {
 void look_for_the_next(int socket) {
   constexpr std::chrono::microseconds kBriefly{400};
   static std::atomic<bool> somebody_looks = false;
-  const BriefLook look(somebody_looks, kBriefly);
+  const BriefLook look(has_many_cores(), somebody_looks, kBriefly);
   pollfd entry{socket, POLLIN, 0};
   while (look.goes_on() && ::poll(&entry, 1, 0) == 0) continue;
 }
@@ -154,11 +155,12 @@ void SharedLink::refuse(std::string_view why) {
 }
 
 bool SharedLink::send_region(const SharedRegion& region) {
-  SharedMemoryMessage head{.kind = SharedMemoryMessage::kRegion,
-                           .offset = (region.freezes() ? kRegionIsTaken : 0) |
-                                     (sends_calls_ ? kRegionTakesCalls | kRegionTakesGifts | kRegionTakesKnocks : 0) |
-                                     (owner().has_value() ? kRegionIsKnown : 0),
-                           .bytes = region.bytes()};
+  SharedMemoryMessage head{
+      .kind = SharedMemoryMessage::kRegion,
+      .offset = (region.freezes() ? kRegionIsTaken : 0) |
+                (sends_calls_ ? kRegionTakesCalls | kRegionTakesGifts | kRegionTakesKnocks : 0) |
+                (owner().has_value() ? kRegionIsKnown : 0),
+      .bytes = region.bytes()};
   if (region.kind() == SharedRegion::Kind::kRing) head.slot = kSharedSlots;
   std::string id = region.id();
   std::array<iovec, 2> parts{iovec{&head, sizeof(head)}, iovec{id.data(), id.size()}};

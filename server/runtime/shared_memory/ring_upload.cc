@@ -40,11 +40,11 @@ absl::Status RingUpload::take_doorbell(const SharedMemoryMessage& message) {
 
 absl::Status RingUpload::take_piece(const SharedMemoryMessage& message) {
   const std::size_t total = target().total_bytes();
-  const bool possible =
-      message.kind == SharedMemoryMessage::kFilled && message.offset % kSharedPieceBytes == 0 &&
-      message.offset < total && message.bytes > 0 && message.bytes <= kSharedSlotBytes &&
-      (message.bytes == total - message.offset ||
-       (message.bytes % kSharedPieceBytes == 0 && message.bytes < total - message.offset));
+  const bool possible = message.kind == SharedMemoryMessage::kFilled &&
+                        message.offset % kSharedPieceBytes == 0 && message.offset < total &&
+                        message.bytes > 0 && message.bytes <= kSharedSlotBytes &&
+                        (message.bytes == total - message.offset ||
+                         (message.bytes % kSharedPieceBytes == 0 && message.bytes < total - message.offset));
   if (possible) {
     const auto first = came_.begin() + static_cast<std::ptrdiff_t>(message.offset / kSharedPieceBytes);
     const auto last = first + static_cast<std::ptrdiff_t>(pieces_of(message.bytes));
@@ -53,11 +53,11 @@ absl::Status RingUpload::take_piece(const SharedMemoryMessage& message) {
       return absl::OkStatus();
     }
   }
-  return bad_request("UNEXPECTED_DOORBELL",
-                     concat("a message of kind ", message.kind, " says ", message.bytes, " bytes from ",
-                            message.offset, " on; of an array of ", total, " bytes, FILLED brings pieces of ",
-                            kSharedPieceBytes, " bytes, or some in a row, up to ", kSharedSlotBytes,
-                            " bytes, each once, and then the rest"));
+  return bad_request(
+      "UNEXPECTED_DOORBELL",
+      concat("a message of kind ", message.kind, " says ", message.bytes, " bytes from ", message.offset,
+             " on; of an array of ", total, " bytes, FILLED brings pieces of ", kSharedPieceBytes,
+             " bytes, or some in a row, up to ", kSharedSlotBytes, " bytes, each once, and then the rest"));
 }
 
 void RingUpload::place(const SharedMemoryMessage& message) {
