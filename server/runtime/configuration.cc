@@ -1,15 +1,7 @@
 #include "server/runtime/configuration.h"
 
-#include <absl/strings/str_join.h>
-#include <google/protobuf/io/tokenizer.h>
-#include <google/protobuf/text_format.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstdint>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <limits>
 #include <thread>
@@ -32,19 +24,6 @@ constexpr std::int64_t kAnyCount = std::int64_t{1} << 40;
 constexpr std::int64_t kMaxQueue = 1 << 20;
 constexpr std::size_t kMaxSocketPath = 108;  // of sockaddr_un, and its zero
 constexpr absl::string_view kDefaultAddress = "127.0.0.1:50651";
-
-class ParseErrors final : public google::protobuf::io::ErrorCollector {
- public:
-  explicit ParseErrors(std::string_view file) : file_(file) {}
-  void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
-    lines_.push_back(concat(file_, ":", line + 1, ":", column + 1, ": ", message));
-  }
-  std::string text() const { return absl::StrJoin(lines_, "\n"); }
-
- private:
-  const std::string_view file_;
-  std::vector<std::string> lines_;
-};
 
 std::int64_t cores() { return std::max<std::int64_t>(1, std::thread::hardware_concurrency()); }
 
@@ -325,26 +304,6 @@ void Configuration::apply_device_budget(std::size_t largest_budget_bytes) {
   for (std::size_t* limit : {&limits.max_buffer_bytes, &limits.session_quota_bytes}) {
     if (*limit == 0) *limit = largest_budget_bytes;
   }
-}
-
-absl::StatusOr<ServerConfig> parse_server_config(std::string_view text, std::string_view file) {
-  ParseErrors errors(file);
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&errors);
-  ServerConfig config;
-  if (!parser.ParseFromString(std::string(text), &config)) return absl::InvalidArgumentError(errors.text());
-  return config;
-}
-
-absl::StatusOr<ServerConfig> load_server_config(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(concat(path, ": ", std::strerror(errno), "; --config takes a file"));
-  if (std::filesystem::is_directory(path))
-    return absl::InvalidArgumentError(concat(path, ": is a folder; --config takes a file"));
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";  // as some editors begin a file
-  const bool marked = std::string_view(text).substr(0, kByteOrderMark.size()) == kByteOrderMark;
-  return parse_server_config(std::string_view(text).substr(marked ? kByteOrderMark.size() : 0), path);
 }
 
 absl::StatusOr<Configuration> resolve_configuration(const ServerConfig& config) {

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "server/runtime/command_line.h"
-#include "server/runtime/listen_address.h"
 #include "tests/support/temporary_folder.h"
 
 namespace cumulus::server {
@@ -157,6 +156,21 @@ TEST(Configuration, AnUnknownFieldIsAnErrorWithItsPlace) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("max_pixel"));
 }
 
+TEST(Configuration, ANameHasOneEntryOfAMap) {
+  const auto complaint = [](const std::string& text) {
+    return std::string(configuration_of(text).status().message());
+  };
+  const std::string twice = "overrides { key: 'a' value { weight: 2 } }\n";
+  EXPECT_THAT(
+      complaint("principals {\n" + twice + "overrides { key: 'b' value { weight: 2 } }\n" + twice + "}"),
+      HasSubstr("test.textproto:4: principals.overrides has 3 entries (lines 2, 3, 4) of 2 names"));
+  EXPECT_THAT(
+      complaint("identity { certificate_roles { key: 'ops' value: ADMIN }\n"
+                "certificate_roles { key: 'ops' value: USER } }"),
+      HasSubstr("test.textproto:2: identity.certificate_roles has 2 entries (lines 1, 2) of 1 names"));
+  EXPECT_TRUE(configuration_of("principals { overrides { key: 'a' value { weight: 2 } } }").ok());
+}
+
 TEST(Configuration, EveryWrongFieldIsNamedWithItsPath) {
   const std::vector<std::pair<std::string, std::string>> wrong = {
       {"listen: 'nowhere'", "listen[0]: 'nowhere' has no port; use HOST:PORT"},
@@ -232,30 +246,6 @@ TEST(Configuration, TlsAndIdentityGoTogether) {
   EXPECT_THAT(complaint("identity { certificate_roles { key: 'ops' value: ADMIN } }"),
               HasSubstr("identity.certificate_roles[\"ops\"]: is of no use without tls.client_ca"));
   EXPECT_THAT(complaint("file_root { folder: '/srv' role: METRICS }"), HasSubstr("use USER or ADMIN"));
-}
-
-TEST(ListenAddress, TellsLoopbackFromTheRest) {
-  for (const char* text : {"127.0.0.1:1", "127.9.9.9:0", "localhost:65535", "[::1]:80", "unix:/tmp/x.sock"}) {
-    const auto address = parse_listen_address(text);
-    ASSERT_TRUE(address.ok()) << address.status();
-    EXPECT_TRUE(address->is_loopback()) << text;
-    EXPECT_EQ(address->text, text);
-  }
-  for (const char* text : {"0.0.0.0:1", "[::]:1", "10.0.0.1:1", "renderer.example:1", "127.evil.example:1"}) {
-    const auto address = parse_listen_address(text);
-    ASSERT_TRUE(address.ok()) << address.status();
-    EXPECT_FALSE(address->is_loopback()) << text;
-  }
-  EXPECT_EQ(parse_listen_address("[::1]:0")->with_port(77), "[::1]:77");
-  EXPECT_EQ(parse_listen_address("localhost:0")->with_port(77), "localhost:77");
-}
-
-TEST(ListenAddress, RefusesWhatIsNoAddress) {
-  for (const char* text : {"", "host", ":50651", "host:", "host:70000", "host:-1", "host:http", "::1:50",
-                           "[host]:1", "[::1:50", "unix:", "http://host:1"}) {
-    EXPECT_FALSE(parse_listen_address(text).ok()) << text;
-  }
-  EXPECT_FALSE(parse_listen_address("unix:/" + std::string(200, 'x')).ok());
 }
 
 TEST(CommandLine, FlagsOverrideTheFile) {
