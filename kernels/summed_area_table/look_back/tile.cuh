@@ -34,24 +34,29 @@ __device__ inline void finish_copies() {
   __syncwarp();
 }
 
-/// Starts to load the warp's rows of a tile whose rows are whole; zero below the image. The first row is
-/// number `first_row` of the image, and its first element at `from`.
-template <class P, bool kAllRows>
-__device__ void load_whole_rows(const Arguments<P>& a, typename P::Input (*to)[P::kColumns],
-                                const typename P::Input* from, std::int64_t first_row) {
-  constexpr int kWordElements = 16 / sizeof(typename P::Input);
+/// Starts to load the warp's rows of a tile in words of 16 bytes; zeros beyond the image. The first row is
+/// number `first_row` of the image, and its first element number `first_column` of its row, at `from`.
+template <class P, bool kInside>
+__device__ void load_words(const Arguments<P>& a, typename P::Input (*to)[P::kColumns],
+                           const typename P::Input* from, std::int64_t first_row, std::int64_t first_column) {
+  constexpr int kElementBytes = sizeof(typename P::Input);
+  constexpr int kWordElements = 16 / kElementBytes;
   constexpr int kWords = P::kColumns / kWordElements;
   static_assert(P::kRowsPerWarp * kWords % 32 == 0, "every lane copies as many words");
+  const std::int64_t columns = a.row_elements - first_column;
 #pragma unroll
   for (int i = 0; i < P::kRowsPerWarp * kWords / 32; ++i) {
     const int row = (i * 32 + lane_index()) / kWords;
     const int column = (i * 32 + lane_index()) % kWords * kWordElements;
-    if constexpr (kAllRows) {
-      copy_async(&to[row][column], from + row * a.image.row_stride + column, evict_first_three_quarters());
+    const auto* word = from + row * a.image.row_stride + column;
+    if constexpr (kInside) {
+      copy_async(&to[row][column], word, evict_first_three_quarters());
     } else {
-      const bool exists = first_row + row < a.height;
-      copy_async_or_zero(&to[row][column], exists ? from + row * a.image.row_stride + column : a.image.data,
-                         exists ? 16 : 0, evict_first_three_quarters());
+      const bool exists = first_row + row < a.height && column < columns;
+      const int elements =
+          columns - column < kWordElements ? static_cast<int>(columns - column) : kWordElements;
+      copy_async_or_zero(&to[row][column], exists ? word : a.image.data,
+                         exists ? elements * kElementBytes : 0, evict_first_three_quarters());
     }
   }
 }
@@ -64,12 +69,12 @@ __device__ void load_warp_rows(const Arguments<P>& a, TileMemory<P>& memory, Til
   const std::int64_t first_row = std::int64_t{tile.row} * P::kRows + strip_row;
   const std::int64_t first_column = std::int64_t{tile.column} * P::kColumns;
   const Input* image = a.image.plane(tile.plane);
-  if (a.image.aligned && has_whole_rows(a, tile)) {
+  if (a.image.aligned) {
     const Input* from = image + first_row * a.image.row_stride + first_column;
     if (inside(a, tile)) {
-      load_whole_rows<P, true>(a, &memory.pixels[strip_row], from, first_row);
+      load_words<P, true>(a, &memory.pixels[strip_row], from, first_row, first_column);
     } else {
-      load_whole_rows<P, false>(a, &memory.pixels[strip_row], from, first_row);
+      load_words<P, false>(a, &memory.pixels[strip_row], from, first_row, first_column);
     }
     return;
   }
@@ -223,13 +228,16 @@ __device__ void stage_row(uint4* staged, const Quad<typename P::Sum> (&row)[P::k
   }
 }
 
+/// The first `columns` of them, which are whole words.
 template <class P>
-__device__ void store_staged_row(typename P::Sum* to, const uint4* staged) {
-  constexpr int kWords = P::kColumns * sizeof(typename P::Sum) / 16;
+__device__ void store_staged_row(typename P::Sum* to, const uint4* staged, int columns = P::kColumns) {
+  constexpr int kWordSums = 16 / sizeof(typename P::Sum);
+  constexpr int kWords = P::kColumns / kWordSums;
 #pragma unroll
   for (int i = 0; i < kWords / 32; ++i) {
     const int word = i * 32 + lane_index();
-    __stcs(reinterpret_cast<uint4*>(to) + word, staged[place_of_word<P>(word)]);
+    if (word * kWordSums < columns)
+      __stcs(reinterpret_cast<uint4*>(to) + word, staged[place_of_word<P>(word)]);
   }
 }
 
@@ -259,8 +267,9 @@ __device__ void store_row(const Arguments<P>& a, const typename Arguments<P>::Ta
   __syncwarp();
   if (whole) {
     store_staged_row<P>(to, staged);
-  } else if (y < a.height && table.aligned && has_whole_rows(a, tile)) {
-    store_staged_row<P>(to, staged);
+  } else if (y < a.height && table.aligned && a.row_elements % kWordSums == 0) {
+    const std::int64_t columns = a.row_elements - first_column;
+    store_staged_row<P>(to, staged, columns < P::kColumns ? static_cast<int>(columns) : P::kColumns);
   } else if (y < a.height) {
     const auto* sums = reinterpret_cast<const Sum*>(staged);
     for (int i = lane_index(); i < P::kColumns && first_column + i < a.row_elements; i += 32) {
