@@ -9,9 +9,11 @@ import cumulus
 import numpy as np
 import pytest
 from conftest import PROGRAMS
+from cumulus import session
+from cumulus.v1 import sessions_pb2
 
 COMPILER = shutil.which("cc")
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="a clock that can be set is compiled with cc")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="a clock that can be set is compiled with cc")
 
 # The seconds in the file CLOCK_STEP are added to what the clock says.
 CLOCK = r"""
@@ -32,6 +34,7 @@ int clock_gettime(clockid_t clock, struct timespec *time) {
 """
 
 
+@needs_compiler
 def test_leases_do_not_end_when_it_is_set_forward(tmp_path):
     (tmp_path / "clock.c").write_text(CLOCK)
     subprocess.run([COMPILER, "-shared", "-fPIC", "-o", tmp_path / "clock.so", tmp_path / "clock.c"], check=True)
@@ -56,3 +59,23 @@ def test_leases_do_not_end_when_it_is_set_forward(tmp_path):
     finally:
         daemon.kill()
         daemon.wait()
+
+
+def test_a_lease_is_renewed_in_time_by_a_client_whose_clock_is_behind(monkeypatch):
+    class Connection:
+        def call(self, method, request, response, *_):
+            made = sessions_pb2.Session(name="sessions/1")
+            made.expire_time.FromSeconds(int(time.time()) + 600 + 24 * 3600)  # of a server that is a day ahead
+            return made
+
+        def to(self, endpoint):
+            return self
+
+        def take_session(self, name, instance):
+            pass
+
+    leases = []
+    monkeypatch.setattr(session, "_attend", lambda _, connection, released, lease: leases.append(lease.seconds))
+    made = session.Session(Connection())
+    made._thread.join()
+    assert leases == [180], "a third of that is the time between two renewals"
