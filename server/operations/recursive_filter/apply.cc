@@ -213,7 +213,7 @@ Cost fir_cost(const FirBlur& blur, const ImageShape& image, double elements) {
 /// What is done about pixels before the filter. A Gaussian of positive weights on a CPU sees for itself
 /// whether there may be some to refuse.
 template <class E>
-NonFinitePolicy policy_before(const Plan& plan) {
+NonFinitePolicy policy_before(const ApplyRecursiveFilter::Plan& plan) {
   const bool sees = E::kSpace == Space::kHost && plan.fir.has_value();
   return sees && plan.non_finite == NonFinitePolicy::kRefuse ? NonFinitePolicy::kKeep : plan.non_finite;
 }
