@@ -21,18 +21,6 @@ Bits<T> bits_at(const T* elements, std::int64_t i) {
   return bits;
 }
 
-/// Without a branch in the loop, which a compiler so does with vectors.
-template <class T>
-bool all_finite(const T* elements, std::int64_t begin, std::int64_t end) {
-  Bits<T> largest = 0;
-  run_vectorised([&] {
-    Bits<T> most = 0;
-    for (std::int64_t i = begin; i < end; ++i) most = std::max(most, magnitude<T>(bits_at(elements, i)));
-    largest = most;
-  });
-  return largest < infinity_bits<T>();
-}
-
 template <class V>
 void keep_least(std::atomic<V>& least, V value) {
   for (V known = least; value < known && !least.compare_exchange_weak(known, value);) {
@@ -63,12 +51,23 @@ Bits<T> largest_finite(CpuExecutor& executor, HostSpan<const T> elements) {
 }  // namespace
 
 template <class T>
+bool all_finite(const T* elements, std::int64_t count) {
+  Bits<T> largest = 0;
+  run_vectorised([&] {
+    Bits<T> most = 0;  // no branch, so that a compiler takes vectors
+    for (std::int64_t i = 0; i < count; ++i) most = std::max(most, magnitude<T>(bits_at(elements, i)));
+    largest = most;
+  });
+  return largest < infinity_bits<T>();
+}
+
+template <class T>
 void find_non_finite(CpuExecutor& executor, HostSpan<const T> elements, NonFinite& found) {
   const T* const data = elements.data();
   std::atomic<std::uint64_t> first = NonFinite::kNone;
   parallel_ranges(executor, static_cast<std::int64_t>(elements.size()), kGrain,
                   [&](std::int64_t begin, std::int64_t end) {
-                    if (all_finite(data, begin, end)) return;
+                    if (all_finite(data + begin, end - begin)) return;
                     while (is_finite<T>(bits_at(data, begin))) ++begin;
                     keep_least(first, NonFinite::word_of(begin, kind_of<T>(bits_at(data, begin))));
                   });
@@ -93,6 +92,7 @@ HostSpan<const T> clamp_non_finite(CpuExecutor& executor, HostSpan<const T> elem
 }
 
 #define CUMULUS_INSTANTIATE(T)                                                   \
+  template bool all_finite<T>(const T*, std::int64_t);                           \
   template void find_non_finite<T>(CpuExecutor&, HostSpan<const T>, NonFinite&); \
   template HostSpan<const T> clamp_non_finite<T>(CpuExecutor&, HostSpan<const T>);
 CUMULUS_INSTANTIATE(float)

@@ -35,6 +35,10 @@ struct NonFinite {
   }
 };
 
+/// Whether all of `count` elements are, on this thread.
+template <class T>
+bool all_finite(const T* elements, std::int64_t count);
+
 /// Sets `found`. On the GPU it lies in pinned memory, and is set when the stream has come so far.
 template <class T>
 void find_non_finite(CpuExecutor& executor, HostSpan<const T> elements, NonFinite& found);

@@ -112,8 +112,10 @@ struct BoxFilterJob {
 /// for boxes that lie inside the image; NaN and Inf spoil every pixel whose box reaches their row and column
 /// or lies below and to the right of them; where boxes slide some of those, and on a GPU some to the right,
 /// above them, too. A boundary adds as many such errors as the image goes into the box.
+///
+/// On a CPU it says whether it knows all pixels to be finite: where boxes slide, it looks at the means.
 template <class Input>
-void filter_box(CpuExecutor& executor, const BoxFilterJob<Input, Space::kHost>& job);
+bool filter_box(CpuExecutor& executor, const BoxFilterJob<Input, Space::kHost>& job);
 template <class Input>
 void filter_box(CudaExecutor& executor, const BoxFilterJob<Input, Space::kDevice>& job);
 

@@ -1,8 +1,11 @@
 // Whether a box filter slides or builds a table first: of the job alone, the same on every GPU.
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <string>
+#include <vector>
 
 #include "kernels/summed_area_table/queries.h"
 #include "tests/support/gpus.h"
@@ -96,6 +99,29 @@ TEST(BoxFilterMethod, IsTheOneOfTheTable) {
     if (one.pixels == kShorts) expect_choice<std::uint16_t>(one);
     if (one.pixels == kHalves) expect_choice<Float16>(one);
     if (one.pixels == kFloats) expect_choice<float>(one);
+  }
+}
+
+/// So that a caller searches the image only where some are.
+TEST(BoxFiltersOnTheCpu, SeeEachPixelThatIsNotFinite) {
+  CpuExecutor executor;
+  constexpr std::int64_t kHeight = 13, kWidth = 17, kChannels = 2;
+  std::vector<float> pixels(kHeight * kWidth * kChannels, 0.5F);
+  std::vector<float> means(pixels.size());
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  constexpr float kWrong[] = {std::numeric_limits<float>::quiet_NaN(), kInfinity, -kInfinity};
+  BoxFilterJob<float, Space::kHost> job;
+  job.image = {pixels.data(), kHeight, kWidth, kChannels};
+  job.means = {means.data(), kHeight, kWidth, kChannels};
+  for (const Boundary boundary : {Boundary::kExact, Boundary::kZero, Boundary::kClamp, Boundary::kRepeat}) {
+    job.box = {.radius_y = 3, .radius_x = 2, .boundary_y = boundary, .boundary_x = boundary};
+    ASSERT_TRUE(takes_sliding_boxes(job));
+    EXPECT_TRUE(filter_box(executor, job));
+    for (std::size_t i = 0; i < pixels.size(); ++i) {
+      pixels[i] = kWrong[i % 3];
+      EXPECT_FALSE(filter_box(executor, job)) << "pixel " << i;
+      pixels[i] = 0.5F;
+    }
   }
 }
 

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <vector>
 
 #include "kernels/core/div.h"
+#include "kernels/core/non_finite.h"
 #include "kernels/core/parallel.h"
 #include "kernels/core/vector_width.h"
 #include "kernels/summed_area_table/queries.h"
@@ -54,6 +56,9 @@ class SlidingBoxes {
       if (seen >= 0) beyond_.push_back({at - left, seen});
     }
   }
+
+  /// Whether all means so far are: a NaN or an infinity of the image spoils that of its own pixel at least.
+  bool all_finite() const { return finite_; }
 
   /// Rows top..bottom.
   void filter(std::int64_t top, std::int64_t bottom) {
@@ -167,6 +172,9 @@ class SlidingBoxes {
     for (std::int64_t i = inner * channels_; i < inner_end * channels_; ++i)
       means[i] = mean(box_sum(i), pixels, reciprocal);
     for (std::int64_t x = inner_end; x < count_; ++x) write_edge(x, rows, means);
+    if constexpr (!std::is_integral_v<Input>) {
+      finite_ = finite_ && cumulus::all_finite(means, count_ * channels_);
+    }
   }
   /// Of a pixel whose box counts fewer columns.
   void write_edge(std::int64_t x, int rows, float* means) const {
@@ -189,10 +197,13 @@ class SlidingBoxes {
   std::vector<Beyond> beyond_;
   std::vector<Sum> columns_;   // of each position
   std::vector<Sum> prefixes_;  // of all positions before each
+  bool finite_ = true;
 };
 
+/// Says whether all means are finite.
 template <class Vectors, class Input>
-void filter_sliding_boxes(CpuExecutor& executor, const BoxFilterJob<Input, Space::kHost>& job) {
+bool filter_sliding_boxes(CpuExecutor& executor, const BoxFilterJob<Input, Space::kHost>& job) {
+  std::atomic<bool> finite = true;
   const std::int64_t rows = sliding_segment_rows(job.box.radius_y);
   const std::int64_t columns = kSlidingPieceElements / job.image.channels;
   const std::int64_t pieces = divide_up(job.image.width, columns);
@@ -204,9 +215,11 @@ void filter_sliding_boxes(CpuExecutor& executor, const BoxFilterJob<Input, Space
       Vectors::call([&] {
         SlidingBoxes<Vectors, Input> boxes(job, left, std::min(left + columns, job.image.width));
         boxes.filter(top, std::min(top + rows, job.image.height));
+        if (!boxes.all_finite()) finite = false;
       });
     }
   });
+  return finite;
 }
 
 }  // namespace cumulus::summed_area_table

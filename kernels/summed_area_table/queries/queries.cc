@@ -129,9 +129,9 @@ void filter_with_tables(CpuExecutor& executor, const BoxFilterJob<Input, Space::
 }
 
 template <class Input>
-void filter_without_table(CpuExecutor& executor, const BoxFilterJob<Input, Space::kHost>& job) {
+bool filter_without_table(CpuExecutor& executor, const BoxFilterJob<Input, Space::kHost>& job) {
   executor.check_interrupt();
-  with_widest_vectors([&]<class Vectors>() { filter_sliding_boxes<Vectors>(executor, job); });
+  return with_widest_vectors([&]<class Vectors>() { return filter_sliding_boxes<Vectors>(executor, job); });
 }
 
 void lower(std::atomic<std::int64_t>& least, std::int64_t value) {
@@ -163,11 +163,12 @@ void sum_rectangles(CpuExecutor& executor, const TableView<Sum, Space::kHost>& t
 }
 
 template <class Input>
-void filter_box(CpuExecutor& executor, const BoxFilterJob<Input, Space::kHost>& job) {
+bool filter_box(CpuExecutor& executor, const BoxFilterJob<Input, Space::kHost>& job) {
   check_filter(job);
   const auto limited = simplified(job);
   if (takes_sliding_boxes(job)) return filter_without_table(executor, limited);
   with_box_sum(limited, [&]<class Sum>(Sum*) { filter_with_tables<Sum>(executor, limited); });
+  return false;
 }
 
 #if !CUMULUS_WITH_CUDA
@@ -196,7 +197,7 @@ CUMULUS_SUMMED_AREA_TABLE_IMAGES(CUMULUS_BOXES_WITHOUT_CUDA);
   template void sum_rectangles(CpuExecutor&, const TableView<Sum, Space::kHost>&, HostSpan<const Rectangle>, \
                                const RectangleResults<Sum, Space::kHost>&, RectangleReport*)
 #define CUMULUS_BOXES_ON_THE_CPU(Input) \
-  template void filter_box(CpuExecutor&, const BoxFilterJob<Input, Space::kHost>&)
+  template bool filter_box(CpuExecutor&, const BoxFilterJob<Input, Space::kHost>&)
 CUMULUS_SUMMED_AREA_TABLE_SUMS(CUMULUS_RECTANGLES_ON_THE_CPU);
 CUMULUS_SUMMED_AREA_TABLE_IMAGES(CUMULUS_BOXES_ON_THE_CPU);
 
