@@ -4,7 +4,6 @@
 
 #include <cstdint>
 
-#include "kernels/core/host_device.h"
 #include "kernels/recursive_filter/fir/boundary.h"
 #include "kernels/recursive_filter/fir/gaussian.h"
 #include "kernels/recursive_filter/fir/stage.h"
@@ -22,7 +21,7 @@ inline constexpr int kLargeStepResults = 4;
 inline constexpr int kLargeStepColumns = 32;
 struct LargeStepBlock {
   int numbers, rows;
-  CUMULUS_HOST_DEVICE explicit LargeStepBlock(bool along_x)
+  __host__ __device__ explicit LargeStepBlock(bool along_x)
       : numbers(along_x ? kLargeStepThreads * kLargeStepResults : kLargeStepColumns),
         rows(along_x ? 1 : kLargeStepThreads * kLargeStepResults / kLargeStepColumns) {}
 };
@@ -81,12 +80,6 @@ struct StepResults {
       (pass.along_x ? number : row) += r * (pass.along_x ? across : kLargeStepThreads / across);
       const bool is_there = number < row_numbers && row < extents.images * extents.height;
       at[r] = is_there ? row * row_numbers + number : -1;
-      if (!is_there && r > 0) {  // the one before serves
-        lines[r] = lines[r - 1];
-        firsts[r] = firsts[r - 1];
-        phases[r] = phases[r - 1];
-        continue;
-      }
       if (!is_there) number = row = 0;
       const std::int64_t image = row / extents.height;
       const std::int64_t y = row - image * extents.height;
@@ -166,7 +159,6 @@ __global__ void __launch_bounds__(kLargeStepThreads)
       weights[i] = static_cast<Real>(fir_weight(pass, i % phases, chunk + i / phases));
     }
     __syncthreads();
-    if (results.at[0] < 0) continue;
     if (results.are_inside(chunk, taps, pass.in_length)) {
       results.add_inside(weights, chunk, taps, phases, step, sums);
     } else {
