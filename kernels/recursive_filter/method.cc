@@ -167,11 +167,11 @@ class FirChooser {
       : shape_(shape),
         device_(device),
         extents_{shape.height, shape.width},
-        stages_(device_stages(blur, extents_)) {}
+        stages_(device_stages(blur, extents_, of_doubles())) {}
 
   FirPlan plan() {
     FirPlan plan;
-    if (!of_doubles() && !has_large_steps(stages_, extents_)) plan.kernels = small_steps();
+    if (!has_large_steps(stages_, extents_)) plan.kernels = small_steps();
     if (plan.kernels.empty()) {
       stages_ = axis_by_axis(stages_);
       plan.kernels.assign(stages_.size(), LargeStepPlan{});
@@ -194,43 +194,57 @@ class FirChooser {
     return size.bytes();
   }
 
-  /// None where a stage has no kernel for small steps.
+  /// Between the stages are floats, or doubles.
+  bool reads_halves(std::size_t stage) const {
+    return shape_.element == FilterElement::kFloat16 && stage == 0;
+  }
+  bool writes_halves(std::size_t stage) const {
+    return shape_.element == FilterElement::kFloat16 && stage + 1 == stages_.size();
+  }
+
+  /// None where a block of the device has not the memory for what a stage reaches: doubles of several
+  /// channels may need more than 64 KB.
   std::vector<FirStagePlan> small_steps() const {
     std::vector<FirStagePlan> kernels;
     FirExtents before = extents_;
-    for (const FirStage& stage : stages_) {
-      const std::optional<FirStagePlan> kernel = small_step(stage, before);
-      if (!kernel.has_value()) return {};
-      kernels.push_back(*kernel);
-      before = extents_after(stage, before);
+    for (std::size_t i = 0; i < stages_.size(); ++i) {
+      kernels.push_back(small_step(i, before));
+      const auto fits = [&](const FirTile& tile) { return tile.shared_bytes <= device_.block_shared_bytes; };
+      const auto* ring = std::get_if<RingPlan>(&kernels.back());
+      if (ring != nullptr && !fits(ring->tile)) return {};
+      before = extents_after(stages_[i], before);
     }
     return kernels;
   }
 
-  std::optional<FirStagePlan> small_step(const FirStage& stage, const FirExtents& before) const {
+  FirStagePlan small_step(std::size_t i, const FirExtents& before) const {
+    const FirStage& stage = stages_[i];
     const int channels = static_cast<int>(shape_.channels);
-    if (is_direct(stage)) {
-      const std::size_t element_bytes =
-          shape_.element == FilterElement::kFloat16 ? sizeof(Float16) : sizeof(float);
-      return of_tile<DirectPlan>(choose_direct_tile(stage, extents_after(stage, before), channels,
-                                                    shape_.images, element_bytes, device_));
+    if (!of_doubles() && is_direct(stage) && reads_halves(i) == writes_halves(i)) {
+      const std::size_t element_bytes = reads_halves(i) ? sizeof(Float16) : sizeof(float);
+      const auto tile = choose_direct_tile(stage, extents_after(stage, before), channels, shape_.images,
+                                           element_bytes, device_);
+      if (tile.has_value()) return DirectPlan{*tile};
     }
-    if (!has_short_rows(before)) return std::nullopt;
-    if (is_sampling(stage)) {
-      return of_tile<SamplingPlan>(choose_sampling_tile(stage, before, channels, shape_.images, device_));
+    if (!of_doubles() && !goes_in_rings() && has_short_rows(before)) {
+      if (is_sampling(stage)) {
+        const auto tile = choose_sampling_tile(stage, before, channels, shape_.images, device_);
+        if (tile.has_value()) return SamplingPlan{*tile};
+      } else if (is_interpolation(stage)) {
+        const auto tile = choose_interpolation_tile(stage, before, channels, shape_.images, device_);
+        if (tile.has_value()) return InterpolationPlan{*tile};
+      } else if (stage.y.has_value() != stage.x.has_value()) {
+        return OneAxisPlan{};
+      }
     }
-    if (is_interpolation(stage)) {
-      return of_tile<InterpolationPlan>(
-          choose_interpolation_tile(stage, before, channels, shape_.images, device_));
-    }
-    if (stage.y.has_value() != stage.x.has_value()) return OneAxisPlan{};
-    return std::nullopt;
+    return RingPlan{choose_tile(form_of(stage.y, before.height), form_of(stage.x, before.width), channels,
+                                shape_.images, of_doubles() ? sizeof(double) : sizeof(float), device_)};
   }
 
-  template <class TilePlan, class Tile>
-  static std::optional<FirStagePlan> of_tile(const std::optional<Tile>& tile) {
-    if (!tile.has_value()) return std::nullopt;
-    return TilePlan{*tile};
+  /// Whether device_stages left the filter between the others along both axes.
+  bool goes_in_rings() const {
+    const FirStage& between = stages_[stages_.size() / 2];
+    return stages_.size() > 1 && between.y.has_value() && between.x.has_value();
   }
 
   /// Whether a row of a stage's input has fewer than 2^32 bytes.

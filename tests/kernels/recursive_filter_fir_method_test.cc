@@ -25,6 +25,7 @@ using recursive_filter::ImagesShape;
 using recursive_filter::InterpolationPlan;
 using recursive_filter::LargeStepPlan;
 using recursive_filter::OneAxisPlan;
+using recursive_filter::RingPlan;
 using recursive_filter::SamplingPlan;
 using testing::kH200;
 using testing::kRtx4090;
@@ -39,6 +40,10 @@ constexpr auto kRepeat = FilterBoundary::kRepeat;
 struct Described {
   std::string operator()(const DirectPlan& plan) const {
     return "direct " + std::to_string(plan.tile.numbers) + " x " + std::to_string(plan.tile.block_rows);
+  }
+  std::string operator()(const RingPlan& plan) const {
+    return "ring " + std::to_string(plan.tile.column_groups) + " x " +
+           std::to_string(plan.tile.steps * plan.tile.step_groups);
   }
   std::string operator()(const OneAxisPlan& /*plan*/) const { return "one axis"; }
   std::string operator()(const SamplingPlan& plan) const {
@@ -136,10 +141,10 @@ const std::vector<Row>& rows() {
     {2048, 2048, 4, 1, kHalf, 8, kClamp, "sample 3 x 2 x 1, one axis, one axis, interpolate 1 x 8", "sample 2 x 4 x 1, one axis, one axis, interpolate 1 x 8", "sample 11 x 2 x 1, one axis, one axis, interpolate 1 x 7"},
     {1080, 1920, 3, 1, kHalf, 2, kClamp, "direct 192 x 64", "direct 192 x 144", "direct 192 x 272"},
     {1080, 1920, 3, 1, kHalf, 8, kClamp, "sample 2 x 4 x 1, one axis, one axis, interpolate 1 x 7", "sample 2 x 2 x 2, one axis, one axis, interpolate 2 x 5", "sample 6 x 3 x 1, one axis, one axis, interpolate 2 x 5"},
-    {1080, 1920, 1, 1, kDouble, 2, kClamp, "2 large steps", "2 large steps", "2 large steps"},
-    {2048, 4096, 3, 1, kDouble, 2, kClamp, "2 large steps", "2 large steps", "2 large steps"},
-    {1080, 1920, 1, 1, kDouble, 8, kClamp, "6 large steps", "6 large steps", "6 large steps"},
-    {2048, 4096, 3, 1, kDouble, 8, kClamp, "6 large steps", "6 large steps", "6 large steps"},
+    {1080, 1920, 1, 1, kDouble, 2, kClamp, "ring 72 x 128", "ring 72 x 128", "ring 24 x 1088"},
+    {2048, 4096, 3, 1, kDouble, 2, kClamp, "ring 48 x 704", "ring 24 x 416", "ring 8 x 512"},
+    {1080, 1920, 1, 1, kDouble, 8, kClamp, "ring 72 x 48, ring 72 x 32, ring 144 x 32, ring 72 x 32, ring 48 x 32, ring 144 x 32", "ring 72 x 96, ring 72 x 32, ring 72 x 32, ring 72 x 32, ring 24 x 64, ring 72 x 96", "ring 8 x 376, ring 24 x 192, ring 72 x 192, ring 40 x 384, ring 24 x 192, ring 72 x 192"},
+    {2048, 4096, 3, 1, kDouble, 8, kClamp, "ring 24 x 240, ring 24 x 64, ring 48 x 32, ring 24 x 192, ring 16 x 256, ring 48 x 256", "ring 24 x 144, ring 16 x 32, ring 24 x 64, ring 24 x 352, ring 16 x 32, ring 24 x 352", "ring 8 x 232, ring 8 x 232, ring 8 x 176, ring 8 x 704, ring 8 x 704, ring 24 x 704"},
     {256, 256, 3, 16, kFloat, 2, kClamp, "direct 192 x 64", "direct 192 x 128", "direct 192 x 128"},
     {512, 512, 1, 100, kFloat, 2, kClamp, "direct 192 x 176", "direct 96 x 512", "direct 192 x 512"},
     {256, 256, 4, 8, kHalf, 2, kClamp, "direct 96 x 48", "direct 96 x 64", "direct 192 x 128"},
@@ -164,9 +169,9 @@ const std::vector<Row>& rows() {
     {1, 1000000, 1, 1, kFloat, 0, kClamp, "sample 8 x 8 x 1, one axis, interpolate 8 x 2", "sample 11 x 8 x 1, one axis, interpolate 21 x 2", "sample 29 x 12 x 1, one axis, interpolate 8 x 2"},
     {2048, 4096, 1, 1, kFloat, 300, kRepeat, "10 large steps", "10 large steps", "10 large steps"},
     {1024, 2048, 3, 1, kFloat, 1000, kRepeat, "12 large steps", "12 large steps", "12 large steps"},
-    {1080, 1920, 4, 1, kDouble, 3.9, kClamp, "2 large steps", "2 large steps", "2 large steps"},
-    {2048, 4096, 4, 1, kDouble, 1000, kClamp, "18 large steps", "18 large steps", "18 large steps"},
-    {4096, 8192, 3, 1, kFloat, 4.5, kClamp, "sample 26 x 4 x 1, one axis, one axis, interpolate 3 x 7", "sample 5 x 8 x 1, one axis, one axis, interpolate 2 x 8", "sample 43 x 4 x 1, one axis, one axis, interpolate 3 x 7"},
+    {1080, 1920, 4, 1, kDouble, 3.9, kClamp, "ring 16 x 1088", "ring 8 x 360", "2 large steps"},
+    {2048, 4096, 4, 1, kDouble, 1000, kClamp, "ring 16 x 528, ring 16 x 288, ring 16 x 48, ring 16 x 32, ring 16 x 16, ring 16 x 32, ring 16 x 16, ring 16 x 32, ring 32 x 32, ring 16 x 24, ring 8 x 24, ring 32 x 16, ring 8 x 32, ring 32 x 32, ring 8 x 32, ring 32 x 32, ring 8 x 288, ring 32 x 256", "ring 16 x 528, ring 8 x 32, ring 16 x 16, ring 8 x 64, ring 16 x 16, ring 8 x 8, ring 16 x 16, ring 8 x 8, ring 8 x 8, ring 16 x 24, ring 8 x 24, ring 16 x 16, ring 8 x 32, ring 16 x 32, ring 8 x 64, ring 16 x 32, ring 8 x 544, ring 16 x 512", "ring 8 x 104, ring 8 x 264, ring 8 x 72, ring 8 x 144, ring 8 x 48, ring 8 x 24, ring 8 x 16, ring 8 x 8, ring 8 x 8, ring 8 x 8, ring 8 x 8, ring 16 x 16, ring 8 x 32, ring 16 x 64, ring 8 x 48, ring 16 x 160, ring 8 x 272, ring 16 x 512"},
+    {4096, 8192, 3, 1, kFloat, 4.5, kClamp, "ring 48 x 704, direct 192 x 260, ring 24 x 128", "ring 24 x 416, direct 96 x 260, ring 24 x 256", "ring 24 x 416, direct 192 x 260, ring 24 x 2048"},
   };
   // clang-format on
   return rows;
@@ -206,6 +211,9 @@ struct ExpectFits {
   const DeviceNumbers& device;
 
   void operator()(const DirectPlan& plan) const {
+    EXPECT_LE(plan.tile.shared_bytes, device.block_shared_bytes);
+  }
+  void operator()(const RingPlan& plan) const {
     EXPECT_LE(plan.tile.shared_bytes, device.block_shared_bytes);
   }
   void operator()(const OneAxisPlan& /*plan*/) const {}

@@ -357,23 +357,29 @@ TEST(FirGaussianPlan, GoesAnAxisAtATimeOnAGpuBetweenSamplingAndInterpolating) {
   for (const double sigma : {4.0, 8.0, 32.0, 1000.0}) {
     SCOPED_TRACE(sigma);
     const FirAxis axis{sigma, FilterBoundary::kClamp};
-    const auto stages = recursive_filter::device_stages({axis, axis}, image);
+    const auto stages = recursive_filter::device_stages({axis, axis}, image, false);
     EXPECT_EQ(stages.size(), recursive_filter::plan_fir_stages({axis, axis}, image).size() + 1);
     for (const auto& stage : stages) {
       EXPECT_EQ(stage.y.has_value() && stage.x.has_value(), is_sampling(stage) || is_interpolation(stage));
     }
     const recursive_filter::FirScratch scratch = fir_scratch(stages, image, 1, 1);
     EXPECT_LE(scratch.even + scratch.odd, image.height * image.width * (sigma < 5.25 ? 52 : 25) / 100);
-    EXPECT_EQ(recursive_filter::device_stages({axis, {}}, image).size(), stages.size() - 1);
+    EXPECT_EQ(recursive_filter::device_stages({axis, {}}, image, false).size(), stages.size() - 1);
+    // Doubles go an axis at a time from the image to the result, both along y.
+    const auto of_doubles = recursive_filter::device_stages({axis, axis}, image, true);
+    EXPECT_EQ(of_doubles.size(), 2 * stages.size() - 2);
+    for (const auto& stage : of_doubles) EXPECT_NE(stage.y.has_value(), stage.x.has_value());
+    EXPECT_TRUE(of_doubles.front().y.has_value());
+    EXPECT_TRUE(of_doubles.back().y.has_value());
   }
   const FirAxis narrow{2, FilterBoundary::kClamp};
-  EXPECT_EQ(recursive_filter::device_stages({narrow, narrow}, image).size(), 1U);
+  EXPECT_EQ(recursive_filter::device_stages({narrow, narrow}, image, false).size(), 1U);
 }
 
 TEST(FirGaussianPlan, TakesOneLargeStepWhereTheBlurReachesFarBeyondALineThatGoesOn) {
   const recursive_filter::FirExtents image{2048, 4096};
   const auto plan = [&](double sigma) {
-    return recursive_filter::device_stages({{}, FirAxis{sigma, FilterBoundary::kRepeat}}, image);
+    return recursive_filter::device_stages({{}, FirAxis{sigma, FilterBoundary::kRepeat}}, image, false);
   };
   EXPECT_FALSE(recursive_filter::has_large_steps(plan(250), image));
   EXPECT_TRUE(recursive_filter::has_large_steps(plan(260), image));

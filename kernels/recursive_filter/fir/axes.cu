@@ -14,7 +14,7 @@ namespace {
 
 AxisStage axis_stage(const std::optional<FirPass>& pass, std::int64_t length, const Layers& layers) {
   AxisStage stage{};
-  stage.axis = axis_on_device(pass, length);
+  stage.axis = axis_on_device<float>(pass, length);
   stage.channels = static_cast<int>(layers.channels);
   stage.by_channels = FirDivisor(stage.channels);
   stage.from_row = layers.from.row;

@@ -4,50 +4,19 @@
 #include <cuda_runtime.h>
 
 #include <cstdint>
-#include <optional>
 
 #include "kernels/recursive_filter/fir/boundary.h"
 #include "kernels/recursive_filter/fir/divisor.cuh"
-#include "kernels/recursive_filter/fir/stage.h"
-#include "kernels/recursive_filter/fir/taps.cuh"
+#include "kernels/recursive_filter/fir/stage.cuh"
 
 // What stages along one axis share, and those that sample or interpolate: columns.cuh, rows.cuh, sample.cuh,
 // interpolate.cuh.
 
 namespace cumulus::recursive_filter {
 
-/// What a FirPass is on the device.
-struct FirStageAxis {
-  FirForm form;
-  FilterBoundary boundary;
-  std::int64_t in_length, out_length;
-  std::int64_t first;
-  FirFour weights[kFirWeights / kFirTaps];  // phase after phase, of each every advance-th tap together
-};
-
-inline FirStageAxis axis_on_device(const std::optional<FirPass>& pass, std::int64_t length) {
-  FirStageAxis axis{};
-  axis.form = form_of(pass, length);
-  axis.in_length = axis.out_length = length;
-  axis.weights[0].values[0] = 1;
-  if (!pass.has_value()) return axis;
-  axis.boundary = pass->boundary;
-  axis.in_length = pass->in_length;
-  axis.out_length = pass->out_length;
-  axis.first = pass->first;
-  const std::int64_t taps_each = axis.form.tap_groups();
-  for (std::int64_t phase = 0; phase < pass->phases; ++phase) {
-    for (std::int64_t tap = 0; tap < pass->taps; ++tap) {
-      const std::int64_t at = (phase * pass->advance + tap % pass->advance) * taps_each + tap / pass->advance;
-      axis.weights[at / kFirTaps].values[at % kFirTaps] = static_cast<float>(pass->of_phase(phase)[tap]);
-    }
-  }
-  return axis;
-}
-
 /// A stage along one axis, whose rate stays.
 struct AxisStage {
-  FirStageAxis axis;
+  FirStageAxis<float> axis;
   int channels;
   FirDivisor by_channels;
   std::int64_t numbers;                                 // along y: of a row
@@ -77,7 +46,7 @@ __device__ __forceinline__ AxisBlock axis_block(std::int64_t blocks_x, std::int6
 }
 
 /// To shared memory, phase after phase, of each so many taps, which zeros come after.
-__device__ __forceinline__ void copy_weights(const FirStageAxis& axis, int taps, float* weights) {
+__device__ __forceinline__ void copy_weights(const FirStageAxis<float>& axis, int taps, float* weights) {
   const int phases = axis.form.phases * axis.form.advance;
   const int own = axis.form.tap_groups();
   for (int i = threadIdx.x; i < phases * taps; i += blockDim.x) {

@@ -15,6 +15,7 @@
 #include "kernels/recursive_filter/fir/direct.cuh"
 #include "kernels/recursive_filter/fir/large_steps.cuh"
 #include "kernels/recursive_filter/fir/layers.cuh"
+#include "kernels/recursive_filter/fir/stage.cuh"
 #include "kernels/recursive_filter/gpu/elements.cuh"
 #include "kernels/recursive_filter/method.h"
 
@@ -24,6 +25,47 @@ namespace {
 using namespace recursive_filter;
 
 constexpr std::int64_t kFirstResultsOfLargeSteps = std::int64_t{1} << 24;
+
+template <class Real, int kRow>
+void launch_stage(CudaExecutor& executor, const FirStageOnDevice<Real>& stage, const Layers& layers) {
+  const std::int64_t results =
+      layers.to.extents.height * layers.to.extents.width * layers.channels * layers.images;
+  const std::int64_t blocks = stage.blocks_x * stage.blocks_y * layers.images;
+  const std::int64_t first = std::max<std::int64_t>(kFirstResults / divide_up(results, blocks), 1);
+  launch_slices(executor, blocks, {.first = first}, [&](std::int64_t begin, std::int64_t end) {
+    launch_dependent<filter_stage<Real, kRow + 1>>(executor.stream(),
+                                                   {end - begin, stage.tile.threads, stage.tile.shared_bytes},
+                                                   layers.from.elements, layers.to.elements, stage, begin);
+  });
+}
+
+template <class Real>
+void run_stage(CudaExecutor& executor, const FirStage& stage, const FirTile& tile, const Layers& layers) {
+  FirStageOnDevice<Real> on_device;
+  on_device.y = axis_on_device<Real>(stage.y, layers.from.extents.height);
+  on_device.x = axis_on_device<Real>(stage.x, layers.from.extents.width);
+  const FirForm& y = on_device.y.form;
+  const FirForm& x = on_device.x.form;
+  const int channels = static_cast<int>(layers.channels);
+  on_device.tile = tile;
+  on_device.channels = channels;
+  on_device.numbers_in = (tile.column_groups + x.tap_groups() - 1) * x.advance * channels;
+  on_device.numbers_out = FirDivisor(tile.column_groups * x.phases * channels);
+  on_device.runs_x = tile.column_groups / kFirRun * channels;
+  on_device.by_advance_y = FirDivisor(y.advance);
+  on_device.by_ring_groups = FirDivisor(tile.ring_groups);
+  on_device.from_row = layers.from.row;
+  on_device.from_image = layers.from.image;
+  on_device.to_row = layers.to.row;
+  on_device.to_image = layers.to.image;
+  on_device.blocks_x = divide_up(x.groups, std::int64_t{tile.column_groups});
+  on_device.blocks_y = divide_up(y.groups, std::int64_t{tile.step_groups} * tile.steps);
+  if (tile.ring_pitch == kFirNarrowRow + 1) {
+    launch_stage<Real, kFirNarrowRow>(executor, on_device, layers);
+  } else {
+    launch_stage<Real, kFirWideRow>(executor, on_device, layers);
+  }
+}
 
 DirectAxis direct_axis(const FirPass& pass, const DirectTaps& taps) {
   DirectAxis axis{};
@@ -82,7 +124,7 @@ void run_direct(CudaExecutor& executor, const FirStage& stage, const DirectTile&
 }
 
 /// Of a stage along one axis.
-template <class T, class Real>
+template <class Real>
 void run_large_step(CudaExecutor& executor, const FirStage& stage, const Layers& layers) {
   const bool along_x = stage.x.has_value();
   const FirPass& pass = along_x ? *stage.x : *stage.y;
@@ -90,20 +132,15 @@ void run_large_step(CudaExecutor& executor, const FirStage& stage, const Layers&
                        pass.sigma,    pass.centre,    pass.scale,  along_x,      false,      {}};
   on_device.is_given = pass.weights.size() <= kFirWeights;
   if (on_device.is_given) std::copy(pass.weights.begin(), pass.weights.end(), on_device.weights);
-  const LargeStepBlock block(along_x);
-  const PassExtents extents{layers.to.extents.height,
-                            layers.to.extents.width,
-                            layers.images,
-                            layers.channels,
-                            layers.from.row,
-                            layers.from.image,
-                            divide_up(layers.to.extents.width * layers.channels, block.numbers)};
-  const std::int64_t blocks = extents.blocks_x * divide_up(extents.images * extents.height, block.rows);
-  launch_slices(executor, blocks, {.first = kFirstResultsOfLargeSteps / (block.numbers * block.rows)},
+  const PassExtents extents{layers.to.extents.height, layers.to.extents.width, layers.images,
+                            layers.channels,          layers.from.row,         layers.from.image};
+  constexpr std::int64_t kBlockResults = std::int64_t{kLargeStepThreads} * kLargeStepResults;
+  const std::int64_t results = extents.images * extents.height * extents.width * extents.channels;
+  launch_slices(executor, divide_up(results, kBlockResults),
+                {.first = kFirstResultsOfLargeSteps / kBlockResults},
                 [&](std::int64_t begin, std::int64_t end) {
-                  launch(executor.stream(), filter_any_step<T, Real>, {end - begin, kLargeStepThreads},
-                         reinterpret_cast<const T*>(layers.from.elements.first), layers.to.elements,
-                         on_device, extents, begin);
+                  launch(executor.stream(), filter_any_step<Real>, {end - begin, kLargeStepThreads},
+                         layers.from.elements, layers.to.elements, on_device, extents, begin);
                 });
 }
 
@@ -118,19 +155,13 @@ struct StageRun {
     layers.from.elements.kind == ElementKind::kHalf ? run_direct<__half>(executor, stage, plan.tile, layers)
                                                     : run_direct<float>(executor, stage, plan.tile, layers);
   }
+  void operator()(const RingPlan& plan) const { run_stage<Real>(executor, stage, plan.tile, layers); }
   void operator()(const OneAxisPlan& /*plan*/) const { run_axis_stage(executor, stage, layers); }
   void operator()(const SamplingPlan& plan) const { run_sampling(executor, stage, plan.tile, layers); }
   void operator()(const InterpolationPlan& plan) const {
     run_interpolation(executor, stage, plan.tile, layers);
   }
-  void operator()(const LargeStepPlan& /*plan*/) const {
-    if constexpr (std::is_same_v<Real, float>) {
-      if (layers.from.elements.kind == ElementKind::kHalf) {
-        return run_large_step<__half, Real>(executor, stage, layers);
-      }
-    }
-    run_large_step<Real, Real>(executor, stage, layers);
-  }
+  void operator()(const LargeStepPlan& /*plan*/) const { run_large_step<Real>(executor, stage, layers); }
 };
 
 }  // namespace

@@ -24,8 +24,8 @@ void run_with(int value, const Run& run) {
 template <class Stage, class Tile>
 Stage stage_on_device(const FirStage& stage, const Tile& tile, const Layers& layers) {
   Stage on_device{};
-  on_device.y = axis_on_device(stage.y, layers.from.extents.height);
-  on_device.x = axis_on_device(stage.x, layers.from.extents.width);
+  on_device.y = axis_on_device<float>(stage.y, layers.from.extents.height);
+  on_device.x = axis_on_device<float>(stage.x, layers.from.extents.width);
   on_device.tile = tile;
   on_device.channels = static_cast<int>(layers.channels);
   on_device.by_channels = FirDivisor(on_device.channels);

@@ -59,7 +59,8 @@ struct AnyColumns {
 
 /// The rows from `first` on; -1 for one of zeros. Returns whether there is any, to all threads, which pass
 /// its barrier.
-__device__ __forceinline__ bool place_lines(const FirStageAxis& axis, std::int64_t first, int count,
+template <class Real>
+__device__ __forceinline__ bool place_lines(const FirStageAxis<Real>& axis, std::int64_t first, int count,
                                             int* lines) {
   bool zeros = false;
   for (int i = threadIdx.x; i < count; i += blockDim.x) {
@@ -76,24 +77,6 @@ __device__ __forceinline__ int lines_of(const FirForm& form, int rows, int chunk
   return (rows - 1 + chunks * kTaps) * form.advance;
 }
 
-/// sums[i] += the sum over tap t of weights[t] times rows[t + i].
-template <int kTaps, int kRun, int kWide>
-__device__ __forceinline__ void add_rows(const float* weights, const float (&rows)[kRun + kTaps - 1][kWide],
-                                         float (&sums)[kRun][kWide]) {
-#pragma unroll
-  for (int tap = 0; tap < kTaps; tap += 2) {
-    const float2 weight = *reinterpret_cast<const float2*>(weights + tap);
-#pragma unroll
-    for (int i = 0; i < kRun; ++i) {
-#pragma unroll
-      for (int k = 0; k < kWide; ++k) {
-        sums[i][k] += weight.x * rows[tap + i][k];
-        sums[i][k] += weight.y * rows[tap + i + 1][k];
-      }
-    }
-  }
-}
-
 /// A run of results: sums[i] is the sum over tap t of a phase's weights[t] times the row that is t + i times
 /// form.advance after the phase's first. The rows of kTaps taps are on their way at the same time, since they
 /// come from afar.
@@ -107,7 +90,18 @@ __device__ __forceinline__ void sum_run(const Columns& columns, const FirForm& f
       float rows[kReach][kWide];
 #pragma unroll
       for (int i = 0; i < kReach; ++i) columns.load(line[i * form.advance], rows[i]);
-      add_rows<kTaps>(weights, rows, sums);
+#pragma unroll
+      for (int tap = 0; tap < kTaps; tap += 2) {
+        const float2 weight = *reinterpret_cast<const float2*>(weights + tap);
+#pragma unroll
+        for (int i = 0; i < kRun; ++i) {
+#pragma unroll
+          for (int k = 0; k < kWide; ++k) {
+            sums[i][k] += weight.x * rows[tap + i][k];
+            sums[i][k] += weight.y * rows[tap + i + 1][k];
+          }
+        }
+      }
     }
   }
 }

@@ -191,17 +191,28 @@ bool has_large_steps(const std::vector<FirStage>& stages, const FirExtents& imag
                      [&](const FirStage& stage) { return is_large(stage.y) || is_large(stage.x); });
 }
 
-std::vector<FirStage> axis_by_axis(const std::vector<FirStage>& stages) {
+namespace {
+
+/// Stages along one axis each; along y first where `y_goes_first` says so of a stage.
+template <class Predicate>
+std::vector<FirStage> single_axes(const std::vector<FirStage>& stages, const Predicate& y_goes_first) {
   std::vector<FirStage> single;
   for (const FirStage& stage : stages) {
     const FirStage along_y{stage.y, {}};
     const FirStage along_x{{}, stage.x};
-    const bool rises = stage.x.has_value() && stage.x->phases > 1;
-    for (const FirStage& one : rises ? std::array{along_y, along_x} : std::array{along_x, along_y}) {
+    for (const FirStage& one :
+         y_goes_first(stage) ? std::array{along_y, along_x} : std::array{along_x, along_y}) {
       if (one.y.has_value() || one.x.has_value()) single.push_back(one);
     }
   }
   return single;
+}
+
+}  // namespace
+
+std::vector<FirStage> axis_by_axis(const std::vector<FirStage>& stages) {
+  return single_axes(stages,
+                     [](const FirStage& stage) { return stage.x.has_value() && stage.x->phases > 1; });
 }
 
 std::vector<FirStage> host_stages(const FirBlur& blur, const FirExtents& image, std::int64_t channels) {
@@ -211,10 +222,28 @@ std::vector<FirStage> host_stages(const FirBlur& blur, const FirExtents& image, 
   return stages;
 }
 
-std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image) {
+namespace {
+
+/// Whether a stage samples every second pixel by a Gaussian, whose many taps a ring of rows adds up in less
+/// time where there is much of the image.
+bool goes_in_rings(const FirStage& stage, const FirExtents& image) {
+  constexpr std::int64_t kLargeImage = std::int64_t{1} << 24;  // pixels
+  const auto samples = [](const std::optional<FirPass>& pass) {
+    return pass.has_value() && pass->advance == 2 && pass->sigma > 0;
+  };
+  return samples(stage.y) && samples(stage.x) && image.height * image.width >= kLargeImage;
+}
+
+}  // namespace
+
+std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image, bool of_doubles) {
   const std::vector<FirStage> stages = plan_fir_stages(blur, image);
   if (has_large_steps(stages, image)) return axis_by_axis(stages);
-  if (stages.size() == 1) return stages;
+  if (stages.size() == 1 || goes_in_rings(stages.front(), image)) return stages;
+  const auto samples = [](const FirStage& stage) { return stage.y.has_value() && stage.y->advance > 1; };
+  const std::vector<FirStage> single = single_axes(stages, samples);
+  if (of_doubles) return single;
+  // Only the filter between goes an axis at a time.
   std::vector<FirStage> device;
   const std::size_t between = stages.size() / 2;
   for (std::size_t i = 0; i < stages.size(); ++i) {
@@ -222,7 +251,7 @@ std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image
       device.push_back(stages[i]);
       continue;
     }
-    const std::vector<FirStage> parts = axis_by_axis({stages[i]});
+    const std::vector<FirStage> parts = single_axes({stages[i]}, samples);
     device.insert(device.end(), parts.begin(), parts.end());
   }
   return device;

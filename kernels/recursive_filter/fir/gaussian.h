@@ -83,9 +83,10 @@ std::vector<FirStage> axis_by_axis(const std::vector<FirStage>& stages);
 /// cache.
 std::vector<FirStage> host_stages(const FirBlur& blur, const FirExtents& image, std::int64_t channels);
 
-/// As they are run on a GPU in single precision: if there are several, the filter at the lowest rate goes an
-/// axis at a time.
-std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image);
+/// As they are run on a GPU. If there are several, the filter at the lowest rate goes an axis at a time, and
+/// doubles do in all, first and last along y. Some of large images are as they were: all of these are
+/// RingPlans, or direct.
+std::vector<FirStage> device_stages(const FirBlur& blur, const FirExtents& image, bool of_doubles);
 
 /// Numbers that two arrays between the stages hold, which take turns.
 struct FirScratch {

@@ -15,7 +15,7 @@
 namespace cumulus::recursive_filter {
 
 struct InterpolationStage {
-  FirStageAxis y, x;
+  FirStageAxis<float> y, x;
   InterpolationTile tile;
   int channels;
   FirDivisor by_channels, by_phases;          // pixels' numbers, and rows along y
@@ -122,7 +122,18 @@ class InterpolatedColumns {
 
   /// A result of each group.
   __device__ __forceinline__ void sum(const float* weights, float (&sums)[kColumnGroups][4]) const {
-    add_rows<kTaps>(weights, values_, sums);
+#pragma unroll
+    for (int tap = 0; tap < kTaps; tap += 2) {
+      const float2 weight = *reinterpret_cast<const float2*>(weights + tap);
+#pragma unroll
+      for (int i = 0; i < kColumnGroups; ++i) {
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+          sums[i][k] += weight.x * values_[tap + i][k];
+          sums[i][k] += weight.y * values_[tap + i + 1][k];
+        }
+      }
+    }
   }
 
  private:

@@ -26,7 +26,7 @@ struct Layers {
   std::int64_t images, channels;
 };
 
-/// Bytes of a row; fewer than 2^32 where a stage is not a LargeStepPlan (fir/plan.h).
+/// Bytes of a row; fewer than 2^32 where a stage is not a RingPlan (fir/plan.h).
 template <class Elements>
 unsigned row_bytes_of(const Layer<Elements>& layer) {
   const std::int64_t element = layer.elements.kind == ElementKind::kHalf ? 2 : 4;

@@ -7,6 +7,7 @@
 #include "kernels/recursive_filter/fir/both_axes.h"
 #include "kernels/recursive_filter/fir/direct.h"
 #include "kernels/recursive_filter/fir/gaussian.h"
+#include "kernels/recursive_filter/fir/stage.h"
 
 // What method.h chooses for a blur of positive weights on a GPU: the kernel of each stage, and all that its
 // launch needs besides the stage and the images.
@@ -16,6 +17,11 @@ namespace cumulus::recursive_filter {
 /// fir/direct.cuh: for stages of a kept rate, in single precision.
 struct DirectPlan {
   DirectTile tile;
+};
+
+/// fir/stage.cuh: down a ring of rows, whatever the rates.
+struct RingPlan {
+  FirTile tile;
 };
 
 /// fir/axes.cu: along one axis, of a kept rate, in single precision.
@@ -29,11 +35,11 @@ struct InterpolationPlan {
   InterpolationTile tile;
 };
 
-/// fir/large_steps.cuh: a pass of any step, along one axis, without shared memory for what it reaches; all of
-/// doubles.
+/// fir/large_steps.cuh: a pass of any step, along one axis, without shared memory for what it reaches.
 struct LargeStepPlan {};
 
-using FirStagePlan = std::variant<DirectPlan, OneAxisPlan, SamplingPlan, InterpolationPlan, LargeStepPlan>;
+using FirStagePlan =
+    std::variant<DirectPlan, RingPlan, OneAxisPlan, SamplingPlan, InterpolationPlan, LargeStepPlan>;
 
 struct FirPlan {
   std::vector<FirStage> stages;

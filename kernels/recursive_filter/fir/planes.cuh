@@ -13,7 +13,7 @@ namespace cumulus::recursive_filter {
 
 /// Of a block: what of the input its rows have, and where it goes.
 struct Planes {
-  const FirStageAxis& x;
+  const FirStageAxis<float>& x;
   const FirDivisor& by_channels;
   std::int64_t first_pixel;  // of the input, may lie outside
   int pixels;

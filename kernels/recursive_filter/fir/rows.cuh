@@ -27,7 +27,8 @@ inline constexpr int kRowRuns = kRowBlockThreads / kRowLines;
 template <class T>
 class RowBlock {
  public:
-  __device__ RowBlock(const AxisStage& stage, std::int64_t first_block, float* memory, FirFour* weights)
+  __device__ RowBlock(const AxisStage& stage, std::int64_t first_block, float* memory,
+                      FirFour<float>* weights)
       : stage_(stage),
         place_(axis_block(stage.blocks_x, stage.blocks_y, first_block)),
         planes_(memory),
@@ -61,7 +62,7 @@ class RowBlock {
     if (run >= stage_.runs) return;
     const float* values = planes_ + row * stage_.pitch + channel * stage_.plane + run * kFirRun;
     float sums[kFirRun] = {};
-    add_taps<false>(values, values, 0, weights_, stage_.axis.form.chunks, sums);
+    add_taps<1, false>(values, values, 0, weights_, stage_.axis.form.chunks, sums);
     float* results = results_ + row * result_pitch() + run * kFirRun * stage_.channels + channel;
 #pragma unroll
     for (int i = 0; i < kFirRun; ++i, results += stage_.channels) *results = sums[i];
@@ -92,7 +93,7 @@ class RowBlock {
   const AxisStage& stage_;
   AxisBlock place_;
   float *planes_, *results_;
-  const FirFour* weights_;
+  const FirFour<float>* weights_;
   std::int64_t first_row_, first_pixel_;
   int rows_;
 };
@@ -106,7 +107,7 @@ template <class T>
 __global__ void __launch_bounds__(kRowBlockThreads, kRowBlocks)
     filter_rows(const T* from, T* to, const __grid_constant__ AxisStage stage, std::int64_t first_block) {
   extern __shared__ __align__(16) float row_memory[];
-  __shared__ FirFour weights[kFirWeights / kFirTaps];
+  __shared__ FirFour<float> weights[kFirWeights / kFirTaps];
   const RowBlock<T> block(stage, first_block, row_memory, weights);
   wait_for_primary_kernel();
   allow_secondary_kernel();

@@ -17,7 +17,7 @@
 namespace cumulus::recursive_filter {
 
 struct SamplingStage {
-  FirStageAxis y, x;
+  FirStageAxis<float> y, x;
   SamplingTile tile;
   int channels;
   int chunks;                                 // of taps along y that are loaded at once
@@ -66,7 +66,7 @@ class SamplingBlock {
   }
 
   /// Filters a step's groups along x, the first of which is at `slot`.
-  __device__ void filter_along_x(int slot, const FirFour* weights) const {
+  __device__ void filter_along_x(int slot, const FirFour<float>* weights) const {
     const FirForm& form = stage_.x.form;
     const int runs = stage_.by_runs.value;
     for (int task = threadIdx.x; task < tile_.line_runs * kSamplingRun * runs; task += blockDim.x) {
@@ -78,8 +78,8 @@ class SamplingBlock {
       const float* plane = planes_ + row * tile_.pitch + channel * form.advance * tile_.plane;
       float sums[kFirRun] = {};
       for (int a = 0; a < form.advance; ++a, plane += tile_.plane) {
-        add_taps<true>(plane + at, plane + tile_.ring, tile_.ring, weights + a * form.chunks, form.chunks,
-                       sums);
+        add_taps<1, true>(plane + at, plane + tile_.ring, tile_.ring, weights + a * form.chunks, form.chunks,
+                          sums);
       }
       float* results = results_ + row * tile_.results_pitch + run * kFirRun * stage_.channels + channel;
 #pragma unroll
@@ -114,7 +114,7 @@ class SamplingBlock {
   /// Of two numbers, from the `number`-th of the block's on.
   __device__ __forceinline__ void sum(int number, const int* lines, const float* weights, bool zeros,
                                       float (&sums)[kSamplingRun][kSamplingWide]) const {
-    const FirStageAxis& x = stage_.x;
+    const FirStageAxis<float>& x = stage_.x;
     const std::int64_t at = first_pixel_ * stage_.channels + number;
     if (stage_.from_vectors && !zeros && at >= 0 && at + kSamplingWide <= x.in_length * stage_.channels) {
       const VectorColumns<T, kSamplingWide> columns{from_ + at, stage_.from_row_bytes};
@@ -172,7 +172,7 @@ __global__ void __launch_bounds__(kBothAxesThreads, kSamplingBlocks)
     sample_both(const T* from, float* to, const __grid_constant__ SamplingStage stage,
                 std::int64_t first_block) {
   extern __shared__ __align__(16) float sampling_memory[];
-  __shared__ FirFour weights_x[kFirWeights / kFirTaps];
+  __shared__ FirFour<float> weights_x[kFirWeights / kFirTaps];
   __shared__ __align__(16) float weights_y[kColumnWeights];
   __shared__ int lines[kColumnLines];
   const SamplingTile& tile = stage.tile;
