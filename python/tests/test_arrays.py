@@ -38,6 +38,13 @@ def test_views_and_byte_orders(client):
         assert np.array_equal(client.upload(view).numpy(), view)
 
 
+def test_masked_elements_are_refused(client):
+    masked = np.ma.masked_less(np.arange(12.0).reshape(3, 4), 2)
+    with pytest.raises(errors.InvalidArgument, match=r"image: has 2 masked elements.*image\.filled\(0\)"):
+        client.blur(masked, 2)
+    assert np.array_equal(client.upload(np.ma.array(masked.data)).numpy(), masked.data)
+
+
 def test_contiguous_views_are_not_copied():
     from cumulus.arrays import as_array, bytes_of
 

@@ -32,6 +32,9 @@ def is_array(value: Any) -> bool:
 def imported(value: Any, field: str) -> npt.NDArray[Any]:
     """Any object with an array. InvalidArgument, with `field`, where there is none, or none that numpy can have."""
     if isinstance(value, np.ndarray):
+        if isinstance(value, np.ma.MaskedArray) and (hidden := np.ma.count_masked(value)):  # type: ignore[no-untyped-call]
+            raise wrong(field, f"has {hidden} masked elements, which no operation leaves out",
+                        f"an array of which every element counts ({field}.filled(0))")
         return value
     device = getattr(value, "__dlpack_device__", None)
     if device is None and not hasattr(value, "__cuda_array_interface__"):
