@@ -46,4 +46,22 @@ Span<const T, E::kSpace> treat_non_finite(E& executor, NonFinitePolicy policy,
   return pixels;
 }
 
+/// For treat_non_finite before a filter whose CPU form says itself whether all its pixels are finite: on a
+/// CPU pixels to be refused are looked for after it, by refuse_after.
+template <class E>
+NonFinitePolicy policy_before(NonFinitePolicy policy) {
+  const bool later = E::kSpace == Space::kHost && policy == NonFinitePolicy::kRefuse;
+  return later ? NonFinitePolicy::kKeep : policy;
+}
+
+/// After such a filter on a CPU, which has said `all_finite`. False where a pixel is refused, which `found`
+/// is.
+template <class T>
+bool refuse_after(CpuExecutor& executor, bool all_finite, NonFinitePolicy policy, HostSpan<const T> pixels,
+                  NonFinite& found) {
+  if (all_finite || policy != NonFinitePolicy::kRefuse) return true;
+  treat_non_finite<CpuExecutor, T>(executor, policy, pixels, found);
+  return !found.found();
+}
+
 }  // namespace cumulus::server

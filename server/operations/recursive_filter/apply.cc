@@ -210,14 +210,6 @@ Cost fir_cost(const FirBlur& blur, const ImageShape& image, double elements) {
   return {elements * terms * kCoreSeconds, elements * (terms * kGpuSeconds + kGpuElementSeconds)};
 }
 
-/// What is done about pixels before the filter. A Gaussian of positive weights on a CPU sees for itself
-/// whether there may be some to refuse.
-template <class E>
-NonFinitePolicy policy_before(const ApplyRecursiveFilter::Plan& plan) {
-  const bool sees = E::kSpace == Space::kHost && plan.fir.has_value();
-  return sees && plan.non_finite == NonFinitePolicy::kRefuse ? NonFinitePolicy::kKeep : plan.non_finite;
-}
-
 /// False where a pixel is refused, or the images do not fit on the chip, which the report says.
 template <class T, class E>
 bool filter_images(E& executor, const ApplyRecursiveFilter::Plan& plan,
@@ -231,10 +223,9 @@ bool filter_images(E& executor, const ApplyRecursiveFilter::Plan& plan,
       return true;
     } else {
       const bool all_finite = fir_gaussian_blur<T>(executor, images, *plan.fir, filtered);
-      if (all_finite || plan.non_finite != NonFinitePolicy::kRefuse) return true;
       const auto elements = static_cast<std::size_t>(plan.shape.elements());
-      find_non_finite<T>(executor, {images.first.data, elements}, report.non_finite);
-      return !report.non_finite.found();
+      return refuse_after<T>(executor, all_finite, plan.non_finite, {images.first.data, elements},
+                             report.non_finite);
     }
   }
   try {
@@ -353,8 +344,9 @@ template <class E>
 void ApplyRecursiveFilter::run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
                                const Outputs<E::kSpace>& outputs, Report& report) {
   with_element(plan, [&]<class T>(T*) {
-    const auto pixels = treat_non_finite<E, T>(executor, policy_before<E>(plan),
-                                               inputs.template as<const T>(0), report.non_finite);
+    const auto policy = plan.fir.has_value() ? policy_before<E>(plan.non_finite) : plan.non_finite;
+    const auto pixels =
+        treat_non_finite<E, T>(executor, policy, inputs.template as<const T>(0), report.non_finite);
     if (E::kSpace == Space::kHost && report.non_finite.found()) return;
     const FilterImages<const T, E::kSpace> images(plan.image.view(pixels), plan.images);
     const FilterImages<T, E::kSpace> result(plan.image.view(outputs.template as<T>(0)), plan.images);

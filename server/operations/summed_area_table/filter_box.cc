@@ -127,11 +127,8 @@ template <class E>
 void FilterBox::run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inputs,
                     const Outputs<E::kSpace>& outputs, Report& report) {
   with_image_type(plan.image.type, [&]<class Image>() {
-    // On a CPU the filter says whether there may be pixels to refuse.
-    const bool afterwards = E::kSpace == Space::kHost && plan.non_finite == NonFinitePolicy::kRefuse;
-    const auto pixels =
-        treat_non_finite<E, Image>(executor, afterwards ? NonFinitePolicy::kKeep : plan.non_finite,
-                                   inputs.template as<const Image>(0), report);
+    const auto pixels = treat_non_finite<E, Image>(executor, policy_before<E>(plan.non_finite),
+                                                   inputs.template as<const Image>(0), report);
     BoxFilterJob<Image, E::kSpace> job;
     job.image = plan.image.view(pixels);
     job.means = plan.image.view(outputs.template as<float>(0));
@@ -139,8 +136,7 @@ void FilterBox::run(E& executor, const Plan& plan, const Inputs<E::kSpace>& inpu
     if (plan.has_map) job.radii = inputs.template as<const float>(1).data();
     job.box = plan.box;
     if constexpr (E::kSpace == Space::kHost) {
-      if (filter_box(executor, job) || !afterwards) return;
-      treat_non_finite<E, Image>(executor, plan.non_finite, pixels, report);
+      refuse_after<Image>(executor, filter_box(executor, job), plan.non_finite, pixels, report);
     } else {
       filter_box(executor, job);
     }
