@@ -81,7 +81,7 @@ class TestServer {
   void shut_down() { server_->Shutdown(std::chrono::system_clock::now()); }
 
   server::DeviceSlot& slot() { return runtime.devices.front(); }
-  std::size_t reserved_bytes() { return slot().device->budget()->reserved_bytes(); }
+  std::size_t reserved_bytes() const { return runtime.devices.front().device->budget()->reserved_bytes(); }
 
   /// Makes a session; `last_digit` tells several apart.
   std::string create_session(char last_digit = '0') {
