@@ -108,7 +108,7 @@ absl::StatusOr<KdTreeFile> read_kd_tree(const std::string& path) {
                    "it is a left-balanced layout, for other programs' searches; leave --left-balanced out");
   }
   for (const char* name : {"data", "idx_array", "node_data", "node_bounds", "counts"}) {
-    if (arrays->count(name) == 0) return no_tree(path, absl::StrCat("it has no array ", name));
+    if (!arrays->contains(name)) return no_tree(path, absl::StrCat("it has no array ", name));
   }
   const Array& counts = arrays->at("counts");
   KdTreeFile tree{std::move(arrays->at("data")), std::move(arrays->at("idx_array")),
