@@ -4,11 +4,12 @@
 
 #include "kernels/primitives/await_all.cuh"
 #include "kernels/primitives/status_word.cuh"
+#include "kernels/primitives/warp_scan.cuh"
 
 // A scan over the blocks of a kernel: every block publishes its aggregates, scanners read those of all
 // blocks and publish each block's exclusive prefixes, its carries, for which the block waits. A carry is two
-// hops through the L2 cache away, however many blocks there are. A scanner is a warp or a whole block, whose
-// threads have some neighbouring blocks each. Two lines are scanned together: their sums share an access.
+// hops through the L2 cache away, however many blocks there are. A scanner is a warp, whose lanes have two
+// lines of some neighbouring blocks each: their sums share an access.
 //
 // Why it makes progress: all blocks are resident (a cooperative launch), a block publishes its aggregates
 // before it waits for its carries, and scanners wait for aggregates alone.
@@ -24,14 +25,15 @@ struct LinePair {
   Sum v[2];
 };
 
-/// Of one thread of a scanner: the aggregates of kCount neighbouring blocks. `exists(k)`: whether there is
-/// its block number k; `at(k)`: where that block's words are.
-template <class Sum, int kCount>
-class BlocksOfThread {
+/// Of one lane of a scanner: the aggregates of two lines of kCount neighbouring blocks. The first kLanes
+/// lanes have the first blocks' lines, the next kLanes those of the blocks after them, and so on.
+/// `exists(k)`: whether there is the lane's block number k; `at(k)`: where that block's words are.
+template <class Sum, int kCount, int kLanes>
+class BlocksOfLane {
  public:
   /// Waits for the aggregates. By whole warps.
   template <class Exists, class At>
-  __device__ BlocksOfThread(std::uint32_t tag, const Exists& exists, const At& at) {
+  __device__ BlocksOfLane(std::uint32_t tag, const Exists& exists, const At& at) {
     TaggedValue<LinePair<Sum>> words[kCount];
     std::uint32_t missing = 0;
 #pragma unroll
@@ -43,18 +45,10 @@ class BlocksOfThread {
     for (int k = 0; k < kCount; ++k) aggregates_[k] = exists(k) ? words[k].value() : LinePair<Sum>{};
   }
 
-  /// Of line 0 or 1, over the thread's blocks.
-  __device__ Sum sum(int line) const {
-    Sum sum = 0;
-#pragma unroll
-    for (const LinePair<Sum>& aggregate : aggregates_) sum += aggregate.v[line];
-    return sum;
-  }
-
-  /// `carry`: the sums over the blocks of all threads before.
+  /// By whole warps.
   template <class Exists, class At>
-  __device__ void publish_carries(std::uint32_t tag, LinePair<Sum> carry, const Exists& exists,
-                                  const At& at) const {
+  __device__ void publish_carries(std::uint32_t tag, const Exists& exists, const At& at) const {
+    LinePair<Sum> carry = before_lane();
 #pragma unroll
     for (int k = 0; k < kCount; ++k) {
       if (exists(k)) TaggedValue<LinePair<Sum>>(tag, carry).store(at(k));
@@ -64,6 +58,31 @@ class BlocksOfThread {
   }
 
  private:
+  /// Of line 0 or 1, over the lane's blocks.
+  __device__ Sum sum(int line) const {
+    Sum sum = 0;
+#pragma unroll
+    for (const LinePair<Sum>& aggregate : aggregates_) sum += aggregate.v[line];
+    return sum;
+  }
+
+  /// The sums over the blocks of all lanes before that have the same lines.
+  __device__ LinePair<Sum> before_lane() const {
+    LinePair<Sum> before{};
+#pragma unroll
+    for (int line = 0; line < 2; ++line) {
+      Sum through = sum(line);
+#pragma unroll
+      for (int distance = kLanes; distance < 32; distance *= 2) {
+        const Sum other = __shfl_up_sync(kFullWarp, through, distance);
+        if (lane_index() >= distance) through += other;
+      }
+      const Sum left = __shfl_up_sync(kFullWarp, through, kLanes);
+      if (lane_index() >= kLanes) before.v[line] = left;
+    }
+    return before;
+  }
+
   LinePair<Sum> aggregates_[kCount];
 };
 

@@ -180,18 +180,8 @@ __device__ void scan_lines(const CarryArguments& a, int round, std::uint32_t tag
   const int first = lane_index() / kThreadsOfLines * kScannedBlocks;
   const auto exists = [&](int k) { return first + k < static_cast<int>(gridDim.x); };
   const auto at = [&](int k) { return a.at(round, first + k, line); };
-  const BlocksOfThread<std::uint32_t, kScannedBlocks> aggregates(tag, exists, at);
-  LinePair<std::uint32_t> before{};
-  for (int i = 0; i < 2; ++i) {
-    std::uint32_t through = aggregates.sum(i);
-    for (int distance = kThreadsOfLines; distance < 32; distance *= 2) {
-      const std::uint32_t other = __shfl_up_sync(kFullWarp, through, distance);
-      if (lane_index() >= distance) through += other;
-    }
-    const std::uint32_t left = __shfl_up_sync(kFullWarp, through, kThreadsOfLines);
-    if (lane_index() >= kThreadsOfLines) before.v[i] = left;
-  }
-  aggregates.publish_carries(tag + 1, before, exists, at);
+  const BlocksOfLane<std::uint32_t, kScannedBlocks, kThreadsOfLines> aggregates(tag, exists, at);
+  aggregates.publish_carries(tag + 1, exists, at);
 }
 
 // owns: a block, its lines; warp 0 scans every gridDim.x-th round. reads: aggregates, carries. writes: its

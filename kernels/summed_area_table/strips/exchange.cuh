@@ -24,7 +24,6 @@ template <class P>
 class CarryScanner {
  public:
   using Total = typename P::Total;
-  using Pair = typename StripWords<P>::Pair;
 
   __device__ CarryScanner(const StripArguments<P>& a, StripMemory<P>& memory)
       : a_(a),
@@ -47,8 +46,8 @@ class CarryScanner {
   }
 
  private:
-  using Totals = BlocksOfThread<Total, P::kLaneStrips>;
   static constexpr int kLanes = kScannerRows / 2;  // of a strip
+  using Totals = BlocksOfLane<Total, P::kLaneStrips, kLanes>;
 
   __device__ bool has(int k) const {
     const auto strip = static_cast<std::uint32_t>(k);
@@ -60,26 +59,9 @@ class CarryScanner {
     const auto exists = [&](int k) { return has(k); };
     const Totals totals(a_.words.tag(band), exists,
                         [&](int k) { return from + k * kStripsAtOnce * kScannerRows; });
-    totals.publish_carries(a_.words.tag(band), left_of_lane(totals), exists, [&](int k) {
+    totals.publish_carries(a_.words.tag(band), exists, [&](int k) {
       return a_.words.left(band, first_strip_ + static_cast<std::uint32_t>(k), row);
     });
-  }
-
-  /// The sum over the strips of all lanes before that have the same rows.
-  static __device__ Pair left_of_lane(const Totals& totals) {
-    Pair left{};
-#pragma unroll
-    for (int i = 0; i < 2; ++i) {
-      Total through = totals.sum(i);
-#pragma unroll
-      for (int distance = kLanes; distance < 32; distance *= 2) {
-        const Total other = __shfl_up_sync(kFullWarp, through, distance);
-        if (lane_index() >= distance) through += other;
-      }
-      const Total before = __shfl_up_sync(kFullWarp, through, kLanes);
-      if (lane_index() >= kLanes) left.v[i] = before;
-    }
-    return left;
   }
 
   const StripArguments<P>& a_;
