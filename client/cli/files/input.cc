@@ -13,7 +13,9 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -107,7 +109,7 @@ std::string input_extension(const std::string& path) {
   const auto bytes = FileBytes::open(path);
   if (!bytes.ok()) return "";
   constexpr std::array<std::pair<std::string_view, const char*>, 4> kStarts = {
-      {{"\x93NUMPY", ".npy"}, {"PK\x03\x04", ".npz"}, {"ply\n", ".ply"}, {"CUMST", ".cst"}}};
+      {{"\x93NUMPY", ".npy"}, {"PK\x03\x04", ".npz"}, {"ply", ".ply"}, {"CUMST", ".cst"}}};
   for (const auto& [start, extension] : kStarts) {
     if ((*bytes)->text().substr(0, start.size()) == start) return extension;
   }
@@ -115,6 +117,18 @@ std::string input_extension(const std::string& path) {
 }
 
 absl::StatusOr<Array> read_file(const std::string& path) {
+absl::StatusOr<std::unique_ptr<std::istream>> open_stream(const std::string& path, const std::string& kind) {
+  if (is_standard_input(path)) {
+    absl::StatusOr<std::string> text = read_text(path);
+    if (!text.ok()) return text.status();
+    return std::make_unique<std::istringstream>(*std::move(text));
+  }
+  if (absl::Status named = refuse_folder(path); !named.ok()) return named;
+  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
+  if (!*file) return absl::NotFoundError(absl::StrCat("cannot open ", path, "; give ", kind, " that exists"));
+  return file;
+}
+
   const auto file = FileBytes::open(path);
   if (!file.ok()) return file.status();
   const std::span<std::byte> bytes = (*file)->bytes();

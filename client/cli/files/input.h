@@ -3,6 +3,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <istream>
 #include <memory>
 #include <span>
 #include <string>
@@ -46,6 +47,10 @@ std::string input_extension(const std::string& path);
 
 /// A file's bytes: uint8 [size].
 absl::StatusOr<Array> read_file(const std::string& path);
+/// A file that is read in pieces, or standard input, whose bytes are kept. `kind` says what is right where it
+/// does not exist.
+absl::StatusOr<std::unique_ptr<std::istream>> open_stream(const std::string& path, const std::string& kind);
+
 
 /// Likewise as text.
 absl::StatusOr<std::string> read_text(const std::string& path);

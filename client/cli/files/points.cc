@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cli/files/elements.h"
-#include "cli/files/extension.h"
+#include "cli/files/input.h"
 #include "cli/files/npy.h"
 #include "cli/files/npz_reader.h"
 #include "cli/files/ply.h"
@@ -30,7 +30,7 @@ absl::StatusOr<Array> read_from_npz(const std::string& path) {
 }
 
 absl::StatusOr<Array> read_any(const std::string& path) {
-  const std::string extension = extension_of(path);
+  const std::string extension = input_extension(path);
   if (extension == ".ply") return read_ply(path);
   if (extension == ".npy") return read_npy(path);
   if (extension == ".npz") return read_from_npz(path);
