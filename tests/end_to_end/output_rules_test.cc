@@ -153,6 +153,22 @@ TEST_F(OutputRules, PointsAndTreesComeFromStandardInput) {
       << points;
 }
 
+TEST_F(OutputRules, StandardInputAndOutputAreNamedInErrors) {
+  int exit_code = 0;
+  EXPECT_NE(
+      shell("true | $cumulus blur - --sigma 2 -o " + in("x.exr") + " 2>&1", exit_code)
+          .find("cannot read standard input as an image: nothing comes there; look at what the program"),
+      std::string::npos);
+  EXPECT_NE(shell("true | $cumulus kd-tree build - -o " + in("x.npz") + " 2>&1", exit_code)
+                .find("cannot read points from standard input: a .ply, .npy or .npz file is right"),
+            std::string::npos);
+  const std::string full = shell("$cumulus blur " + kMap + " --sigma 2 -o - 2>&1 >/dev/full", exit_code);
+  EXPECT_NE(
+      full.find("cannot write to standard output: No space left on device; lead it to where there is space"),
+      std::string::npos)
+      << full;
+}
+
 TEST_F(OutputRules, XmlIsToldByItsBeginningWhereThereIsNoName) {
   std::ofstream(in("a.svg")) << "<svg><g><g/></g></svg>";
   int exit_code = 0;

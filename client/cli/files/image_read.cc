@@ -27,7 +27,7 @@ constexpr int kMaxChannels = 4;
 
 absl::Status cannot_read(const std::string& path, const std::string& why, const std::string& what_to_do) {
   return absl::InvalidArgumentError(
-      absl::StrCat("cannot read ", path, " as an image: ", why, "; ", what_to_do));
+      absl::StrCat("cannot read ", input_name(path), " as an image: ", why, "; ", what_to_do));
 }
 
 absl::Status no_image(const std::string& path, const std::string& why) {
@@ -89,6 +89,8 @@ absl::StatusOr<OpenPicture> open_image(const std::string& path, images::AlphaCol
     auto bytes = FileBytes::open(path);
     if (!bytes.ok()) return bytes.status();
     picture.bytes = *std::move(bytes);
+    if (picture.bytes->text().empty())
+      return cannot_read(path, "nothing comes there", "look at what the program that writes there said");
   }
   const std::string format = images::format_by_first_bytes(
       piped ? std::string(picture.bytes->text().substr(0, 16)) : first_bytes(path));

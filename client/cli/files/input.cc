@@ -45,6 +45,8 @@ bool wait_for_bytes(int file) {
 
 bool is_standard_input(const std::string& path) { return path == "-"; }
 
+std::string input_name(const std::string& path) { return is_standard_input(path) ? "standard input" : path; }
+
 absl::Status refuse_folder(const std::string& path) {
   std::error_code error;
   if (!std::filesystem::is_directory(path, error)) return absl::OkStatus();
@@ -93,9 +95,8 @@ absl::StatusOr<std::shared_ptr<FileBytes>> FileBytes::open(const std::string& pa
                                          : bytes->read_to_end(file);
   if (!standard) ::close(file);
   if (!got.ok())
-    return absl::Status(
-        got.code(),
-        absl::StrCat("cannot read ", path, " to its end: ", std::string(got.message()), "; copy it anew"));
+    return absl::Status(got.code(), absl::StrCat("cannot read ", input_name(path), " to its end: ",
+                                                 std::string(got.message()), "; copy it anew"));
   if (standard) standard_input = bytes;
   return bytes;
 }

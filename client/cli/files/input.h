@@ -15,6 +15,8 @@ namespace cumulus::cli {
 
 /// "-".
 bool is_standard_input(const std::string& path);
+/// As messages name it: the path, or "standard input".
+std::string input_name(const std::string& path);
 
 /// A stream opens a folder without a word, and then finds no bytes in it.
 absl::Status refuse_folder(const std::string& path);

@@ -30,7 +30,7 @@ constexpr std::uint64_t kMostInflation = 1032;
 
 absl::Status no_archive(const std::string& path, const std::string& what) {
   return absl::InvalidArgumentError(
-      absl::StrCat("cannot read ", path, ": ", what,
+      absl::StrCat("cannot read ", input_name(path), ": ", what,
                    "; a .npz file below 4 GiB, of numpy.savez or numpy.savez_compressed, is right"));
 }
 

@@ -19,8 +19,9 @@ namespace cumulus::cli {
 namespace {
 
 absl::Status no_ply(const std::string& path, const std::string& what) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "cannot read ", path, ": ", what, "; a PLY file that begins with vertices with x, y and z is right"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot read ", input_name(path), ": ", what,
+                   "; a PLY file that begins with vertices with x, y and z is right"));
 }
 
 /// A number's type, as PLY has it.

@@ -35,7 +35,7 @@ absl::StatusOr<Array> read_any(const std::string& path) {
   if (extension == ".npy") return read_npy(path);
   if (extension == ".npz") return read_from_npz(path);
   return absl::InvalidArgumentError(
-      absl::StrCat("cannot read points from ", path, ": a .ply, .npy or .npz file is right"));
+      absl::StrCat("cannot read points from ", input_name(path), ": a .ply, .npy or .npz file is right"));
 }
 
 constexpr std::int64_t kMostExact = std::int64_t{1} << 53;  // up to here float64 holds every integer
