@@ -169,6 +169,12 @@ TEST_F(OutputRules, StandardInputAndOutputAreNamedInErrors) {
       << full;
 }
 
+TEST_F(OutputRules, ADeviceHasNoFormat) {
+  fail(
+      {"blur", kMap, "--sigma", "2", "-o", "/dev/null"},
+      "the image /dev/null: its name says no format; give -o -.exr or -.png, and lead standard output there");
+}
+
 TEST_F(OutputRules, XmlIsToldByItsBeginningWhereThereIsNoName) {
   std::ofstream(in("a.svg")) << "<svg><g><g/></g></svg>";
   int exit_code = 0;

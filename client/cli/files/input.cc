@@ -117,7 +117,6 @@ std::string input_extension(const std::string& path) {
   return "";
 }
 
-absl::StatusOr<Array> read_file(const std::string& path) {
 absl::StatusOr<std::unique_ptr<std::istream>> open_stream(const std::string& path, const std::string& kind) {
   if (is_standard_input(path)) {
     absl::StatusOr<std::string> text = read_text(path);
@@ -130,6 +129,7 @@ absl::StatusOr<std::unique_ptr<std::istream>> open_stream(const std::string& pat
   return file;
 }
 
+absl::StatusOr<Array> read_file(const std::string& path) {
   const auto file = FileBytes::open(path);
   if (!file.ok()) return file.status();
   const std::span<std::byte> bytes = (*file)->bytes();

@@ -47,12 +47,12 @@ class FileBytes {
 /// .npz, .ply or .cst; empty for anything else.
 std::string input_extension(const std::string& path);
 
-/// A file's bytes: uint8 [size].
-absl::StatusOr<Array> read_file(const std::string& path);
 /// A file that is read in pieces, or standard input, whose bytes are kept. `kind` says what is right where it
 /// does not exist.
 absl::StatusOr<std::unique_ptr<std::istream>> open_stream(const std::string& path, const std::string& kind);
 
+/// A file's bytes: uint8 [size].
+absl::StatusOr<Array> read_file(const std::string& path);
 
 /// Likewise as text.
 absl::StatusOr<std::string> read_text(const std::string& path);

@@ -100,6 +100,7 @@ absl::Status check_room(const std::string& path, const PictureInput& from, const
                                                    ": is for image files, and ", path,
                                                    " keeps the elements as they are; leave it out"));
   }
+  if (absl::Status known = check_image_name(path); !known.ok()) return known;
   if (options.samples.has_value()) {
     if (holds(path, *options.samples)) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("-d: is ", std::string(element_name(*options.samples)),
