@@ -2,6 +2,9 @@
 #include <OpenImageIO/imageio.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -56,7 +59,26 @@ TEST_F(ImageJobs, OfManyChannelsItSaysWhichToName) {
   ASSERT_TRUE(output->write_image(OIIO::TypeDesc::FLOAT, std::vector<float>(80).data()));
   ASSERT_TRUE(output->close());
   fail({"sampling-table", path, "-o", folder_ / "x.cst"},
-       "none named G, and at most 4 can be taken; name three of them R, G and B, or keep at most 4");
+       "none named G, and at most 4 can be taken; where the command has --channels, choose them by it: of ");
+  fail({"blur", path, "-o", folder_ / "x.exr", "--sigma", "2", "--channels", "P, x"},
+       "it has no channel or layer x; it has R, P, Q, S, T");
+  succeed({"blur", path, "-o", folder_ / "x.exr", "--sigma", "2", "--channels", "P, Q"});
+}
+
+TEST_F(ImageJobs, APartIsToldFromAChannel) {
+  const std::string path = folder_ / "parts.exr";
+  std::vector<OIIO::ImageSpec> specs(2, OIIO::ImageSpec(4, 4, 3, OIIO::TypeDesc::FLOAT));
+  specs[0].attribute("oiio:subimagename", "beauty");
+  specs[1].attribute("oiio:subimagename", "depth");
+  const auto output = OIIO::ImageOutput::create(path);
+  ASSERT_TRUE(output->open(path, 2, specs.data()));
+  const std::vector<float> pixels(48);
+  ASSERT_TRUE(output->write_image(OIIO::TypeDesc::FLOAT, pixels.data()));
+  ASSERT_TRUE(output->open(path, specs[1], OIIO::ImageOutput::AppendSubimage));
+  ASSERT_TRUE(output->write_image(OIIO::TypeDesc::FLOAT, pixels.data()));
+  ASSERT_TRUE(output->close());
+  fail({"blur", path, "-o", folder_ / "x.exr", "--sigma", "2", "--channels", "depth"},
+       "it has R, G, B; depth is a part of the file: --subimage depth");
 }
 
 /// Written as shares of their largest, they would all be zeros.

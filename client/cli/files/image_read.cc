@@ -146,6 +146,13 @@ absl::Status choose_picture(const std::string& path, const PictureChoice& choice
   return absl::OkStatus();
 }
 
+/// That a name is one of a part, where channels are asked for.
+std::string part_among(const std::vector<std::string>& parts, const std::vector<std::string>& names) {
+  const auto part = std::find_first_of(parts.begin(), parts.end(), names.begin(), names.end());
+  if (part == parts.end() || part->empty()) return "";
+  return absl::StrCat("; ", *part, " is a part of the file: --subimage ", *part);
+}
+
 /// Where in the file each channel to keep is.
 absl::StatusOr<std::vector<int>> choose_channels(const std::string& path, const images::Header& header,
                                                  const ReadOptions& options) {
@@ -153,7 +160,8 @@ absl::StatusOr<std::vector<int>> choose_channels(const std::string& path, const 
     absl::StatusOr<std::vector<int>> found = find_channels(header.channel_names, options.choice.channels);
     if (!found.ok())
       return absl::InvalidArgumentError(
-          absl::StrCat("--channels: of ", path, ": ", std::string(found.status().message())));
+          absl::StrCat("--channels: of ", path, ": ", std::string(found.status().message()),
+                       part_among(header.metadata.parts, options.choice.channels)));
     if (found->size() > kMaxChannels && !options.all_channels) {
       return absl::InvalidArgumentError(absl::StrCat("--channels: names ", found->size(), " channels of ",
                                                      path, "; at most 4 can be taken"));
@@ -174,7 +182,8 @@ absl::StatusOr<std::vector<int>> choose_channels(const std::string& path, const 
   return cannot_read(path,
                      absl::StrCat("it has ", header.channels, " channels and none named ", missing,
                                   ", and at most 4 can be taken"),
-                     "name three of them R, G and B, or keep at most 4");
+                     absl::StrCat("where the command has --channels, choose them by it: of ",
+                                  absl::StrJoin(header.channel_names, ", ")));
 }
 
 ElementType element_for(const images::Header& header, ReadAs as) {
