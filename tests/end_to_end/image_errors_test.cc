@@ -81,6 +81,22 @@ TEST_F(ImageJobs, APartIsToldFromAChannel) {
        "it has R, G, B; depth is a part of the file: --subimage depth");
 }
 
+TEST_F(ImageJobs, NumbersOfObjectsAreNamedBesideTheOtherChannels) {
+  const std::string path = folder_ / "numbers.exr";
+  OIIO::ImageSpec spec(4, 4, 3, OIIO::TypeDesc::FLOAT);
+  spec.channelnames = {"A", "Z", "id"};
+  spec.channelformats = {OIIO::TypeDesc::FLOAT, OIIO::TypeDesc::FLOAT, OIIO::TypeDesc::UINT};
+  const auto output = OIIO::ImageOutput::create(path);
+  ASSERT_TRUE(output->open(path, spec));
+  ASSERT_TRUE(output->write_image(OIIO::TypeDesc::FLOAT, std::vector<float>(48).data()));
+  ASSERT_TRUE(output->close());
+  fail({"blur", path, "-o", folder_ / "x.exr", "--sigma", "2"},
+       "its channel id holds whole numbers of 32 bits, which are not to be mixed; leave it out: --channels "
+       "A,Z");
+  fail({"blur", path, "-o", folder_ / "x.exr", "--sigma", "2", "--channels", "id"},
+       "which are not to be mixed; floats, or integers of 8 or 16 bits, are right");
+}
+
 /// Written as shares of their largest, they would all be zeros.
 TEST_F(ImageJobs, LargeIntegersAreNotSqueezedIntoAFormatWithoutThem) {
   write_picture(folder_ / "in.png", {8, 8, 1, OIIO::TypeDesc::UINT8, std::vector<float>(64, 1.0F)});
