@@ -95,8 +95,10 @@ class ByteWriter final : public OIIO::Filesystem::IOProxy {
   std::int64_t end_ = 0;
 };
 
-/// Of a failure, as readers may fail without a word.
-std::string reason(std::string error) { return error.empty() ? "OpenImageIO gives no reason" : error; }
+/// Of a failure, as readers may fail without a word, or say the same of each strip that follows.
+std::string reason(const std::string& error) {
+  return error.empty() ? "OpenImageIO gives no reason" : error.substr(0, error.find('\n'));
+}
 
 void keep_openimageio_to_one_thread() {
   keep_to_one_thread();

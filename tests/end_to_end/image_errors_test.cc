@@ -97,6 +97,19 @@ TEST_F(ImageJobs, NumbersOfObjectsAreNamedBesideTheOtherChannels) {
        "which are not to be mixed; floats, or integers of 8 or 16 bits, are right");
 }
 
+/// Its reader says the same of each strip that is missing.
+TEST_F(ImageJobs, ADamagedTiffIsSaidInOneLine) {
+  std::vector<float> pixels(std::size_t{64} * 512 * 3);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = std::sin(static_cast<float>(i));
+  write_picture(folder_ / "whole.tif", {64, 512, 3, OIIO::TypeDesc::FLOAT, pixels});
+  const std::string whole = read_file(folder_ / "whole.tif");
+  std::ofstream(folder_ / "damaged.tif", std::ios::binary) << whole.substr(0, whole.size() / 2);
+  const Ended ended = run({"blur", folder_ / "damaged.tif", "-o", folder_ / "x.exr", "--sigma", "2"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_NE(ended.errors.find("damaged or not complete"), std::string::npos) << ended.errors;
+  EXPECT_EQ(std::count(ended.errors.begin(), ended.errors.end(), '\n'), 1) << ended.errors;
+}
+
 /// Written as shares of their largest, they would all be zeros.
 TEST_F(ImageJobs, LargeIntegersAreNotSqueezedIntoAFormatWithoutThem) {
   write_picture(folder_ / "in.png", {8, 8, 1, OIIO::TypeDesc::UINT8, std::vector<float>(64, 1.0F)});
