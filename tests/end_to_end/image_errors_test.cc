@@ -110,6 +110,14 @@ TEST_F(ImageJobs, ADamagedTiffIsSaidInOneLine) {
   EXPECT_EQ(std::count(ended.errors.begin(), ended.errors.end(), '\n'), 1) << ended.errors;
 }
 
+TEST_F(ImageJobs, AWebPIsRead) {
+  if (OIIO::ImageOutput::create("a.webp") == nullptr) GTEST_SKIP() << "OpenImageIO has no WebP here";
+  write_picture(folder_ / "a.webp",
+                {64, 64, 3, OIIO::TypeDesc::UINT8, std::vector<float>(64 * 64 * 3, 0.5F)});
+  succeed({"blur", folder_ / "a.webp", "-o", folder_ / "a.png", "--sigma", "2"});
+  EXPECT_NEAR(read_picture(folder_ / "a.png").pixels.front(), 0.5F, 0.02F);
+}
+
 /// Written as shares of their largest, they would all be zeros.
 TEST_F(ImageJobs, LargeIntegersAreNotSqueezedIntoAFormatWithoutThem) {
   write_picture(folder_ / "in.png", {8, 8, 1, OIIO::TypeDesc::UINT8, std::vector<float>(64, 1.0F)});
