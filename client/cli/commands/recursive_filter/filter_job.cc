@@ -191,7 +191,9 @@ void describe(Report& report, const FilterOptions& options, const PictureInput& 
   report.add("output", output);
   report.add("algorithm", filtered.algorithm);
   report.add("truncation_bound", filtered.truncation_bound);
-  describe_picture(input, options.picture, {output}, report);
+  const bool colours = options.command == "blur" && !derives(options);
+  describe_picture(input, options.picture, {output}, report,
+                   colours ? coding_warnings(input, output) : std::vector<std::string>());
   if (!options.decode_on_server) return;
   report.add(
       "warnings",
