@@ -94,3 +94,15 @@ def test_errors_and_awaited_connections(client):
             await c.close()
 
     asyncio.run(run())
+
+
+def test_a_closed_client_says_so_and_what_is_here_is_still_answered(client):
+    async def run():
+        async with cumulus.aio.connect(client.address) as c:
+            runs = await c.run_length(np.eye(8, dtype=np.uint8))
+        await c.close()
+        with pytest.raises(cumulus.Unavailable, match="has been closed"):
+            await c.blur(np.zeros((4, 4), np.float32), 2)
+        return await runs.area
+
+    assert asyncio.run(run()) == 8

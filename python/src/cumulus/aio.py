@@ -27,8 +27,11 @@ class _Threads:
 
     def __init__(self, count: int) -> None:
         self._pool = concurrent.futures.ThreadPoolExecutor(count, thread_name_prefix="cumulus-aio")
+        self._closed = False
 
     async def run(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if self._closed:  # nothing is waited for any more: the plain client says so, and what is here is still answered
+            return function(*arguments, **options)
         scope = Cancellation()
 
         def call() -> Any:
@@ -47,6 +50,7 @@ class _Threads:
             raise
 
     def close(self) -> None:
+        self._closed = True
         self._pool.shutdown(wait=False)
 
 
