@@ -55,7 +55,7 @@ class _Threads:
 
 
 PLAIN_NAMES = ("shape", "dtype", "ndim", "size", "nbytes", "name", "leaf_size", "order", "pixels", "resident", "exclusive",
-               "address", "capabilities")
+               "address", "capabilities", "buffer", "sums", "squares")
 """What handles answer without waiting."""
 
 
@@ -68,7 +68,7 @@ class _Handle:
 
     def __getattr__(self, name: str) -> Any:
         if name in PLAIN_NAMES:
-            return getattr(self.sync, name)
+            return _wrapped(self._threads, getattr(self.sync, name))
         raise AttributeError(f"{type(self).__name__} has no {name!r} that waits for nothing; its `sync` may have it")
 
     def __repr__(self) -> str:
@@ -210,7 +210,8 @@ class Pipeline(_Operations):
 
     async def run(self, keep: Mapping[str, Any], **options: Any) -> Dict[str, Any]:
         """As `cumulus.Pipeline.run`."""
-        arrays = await self._threads.run(self.sync.run, keep, **options)
+        plain = {name: _plain(array) for name, array in keep.items()}
+        arrays = await self._threads.run(self.sync.run, plain, **options)
         return {name: _wrapped(self._threads, array) for name, array in arrays.items()}
 
 
