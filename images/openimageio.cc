@@ -95,8 +95,10 @@ class ByteWriter final : public OIIO::Filesystem::IOProxy {
   std::int64_t end_ = 0;
 };
 
-/// Of a failure, as readers may fail without a word.
-std::string reason(std::string error) { return error.empty() ? "OpenImageIO gives no reason" : error; }
+/// Of a failure, as readers may fail without a word, or say the same of each strip that follows.
+std::string reason(const std::string& error) {
+  return error.empty() ? "OpenImageIO gives no reason" : error.substr(0, error.find('\n'));
+}
 
 void keep_openimageio_to_one_thread() {
   keep_to_one_thread();
@@ -158,11 +160,13 @@ Metadata metadata_of(const OpenFile& file) {
   metadata.display = {spec.full_x, spec.full_y, spec.full_width, spec.full_height};
   metadata.orientation = std::clamp(spec.get_int_attribute("Orientation", 1), 1, 8);
   metadata.compression = spec.get_string_attribute("compression");
-  // Each is counted by opening it; of many, only that there are more.
+  // Each is counted by opening it; of many, only that there are more. OpenImageIO's reader of WebP fails at
+  // the picture after one that it has not found.
   constexpr int kMostParts = 64;
+  const bool countable = metadata.format != "webp";
   const int own = file.picture;
   int parts = 1;
-  while (parts < kMostParts && file.input->seek_subimage(parts, 0)) ++parts;
+  while (countable && parts < kMostParts && file.input->seek_subimage(parts, 0)) ++parts;
   (void)file.input->geterror();
   (void)file.input->seek_subimage(own, 0);
   metadata.parts.assign(static_cast<std::size_t>(parts), "");

@@ -94,3 +94,31 @@ def test_errors_and_awaited_connections(client):
             await c.close()
 
     asyncio.run(run())
+
+
+def test_a_closed_client_says_so_and_what_is_here_is_still_answered(client):
+    async def run():
+        async with cumulus.aio.connect(client.address) as c:
+            runs = await c.run_length(np.eye(8, dtype=np.uint8))
+        await c.close()
+        with pytest.raises(cumulus.Unavailable, match="has been closed"):
+            await c.blur(np.zeros((4, 4), np.float32), 2)
+        return await runs.area
+
+    assert asyncio.run(run()) == 8
+
+
+def test_buffers_of_handles_are_there_without_waiting(client):
+    image = np.ones((8, 8), np.float32)
+
+    async def run():
+        async with cumulus.aio.connect(client.address) as c:
+            sky = await c.sampling_table(image)
+            sums = (await c.summed_area_table(image, squares=True)).squares
+            p = c.pipeline()
+            table = await p.sampling_table(await p.blur(image, 3))
+            got = await p.run({"table": table.buffer})
+            return await sky.buffer.numpy(), await sums.numpy(), got["table"]
+
+    fetched, squares, built = asyncio.run(run())
+    assert np.array_equal(fetched, client.sampling_table(image).buffer.numpy()) and squares[-1, -1] == 64 and built.size

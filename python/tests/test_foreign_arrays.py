@@ -22,6 +22,25 @@ class Dlpack:
         return self.array.__dlpack_device__()
 
 
+class Refusing(Dlpack):
+    """As PyTorch's tensor that requires grad, in whatever way it is asked, or one of the device "meta"."""
+
+    def __init__(self, array, without_elements):
+        super().__init__(array)
+        self.without_elements = without_elements
+
+    def __dlpack__(self, stream=None):
+        raise BufferError("Can't export tensors that require gradient")
+
+    def __dlpack_device__(self):
+        if self.without_elements:
+            raise ValueError("Unknown device type meta for Dlpack")
+        return super().__dlpack_device__()
+
+    def __array__(self, dtype=None, copy=None):
+        raise RuntimeError("Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.")
+
+
 class Interface:
     """By the older protocol of the same, or by that of CUDA's memory."""
 
@@ -191,3 +210,10 @@ def test_results_go_to_a_gpu_by_way_of_the_host(client):
     assert np.array_equal(there.numpy(), array)
     if torch.cuda.is_available():
         assert np.array_equal(there.cuda().cpu().numpy(), array)
+
+
+@pytest.mark.parametrize("without_elements, says", [(False, "tensor.detach"), (True, "device type meta")])
+def test_what_a_library_refuses_is_said_of_the_argument(without_elements, says):
+    with pytest.raises(cumulus.InvalidArgument, match=says) as refused:
+        as_array(Refusing(RANDOM.random(4), without_elements), "image")
+    assert refused.value.field == "image"

@@ -205,7 +205,7 @@ def test_refusals_keep_the_ring(daemon):
         assert comes_back(c)
         ring = the_ring(c)
         for _ in range(3):
-            with pytest.raises(cumulus.InvalidArgument, match="WriteShared: spec.ttl"):
+            with pytest.raises(cumulus.InvalidArgument, match="WriteShared: ttl"):
                 c.upload(ARRAY, ttl=-1)
         assert comes_back(c) and the_ring(c) is ring and daemon.regions() == 1
         del ring

@@ -278,6 +278,9 @@ TEST(CommandLine, NamesTheWordThatItDoesNotKnow) {
        "b.exr is one word too many, and 1 more follow; for a job of each of several inputs give the output a "
        "place "
        "for their names: -o out/{stem}.exr; cumulus blur --help"},
+      {{"blur", "a.exr", "b.exr", "-o", "out/{idx}.exr", "--sigma", "3"},
+       "b.exr is one word too many; {idx} of out/{idx}.exr is no place for a part of their names: {stem}, "
+       "{name}"},
       {{"draw-samples", "a.exr", "b.exr", "-n", "9", "-o", "s.npy"},
        "their names: -o out/{stem}.npy; cumulus"},
   };

@@ -2,6 +2,9 @@
 #include <OpenImageIO/imageio.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -56,7 +59,63 @@ TEST_F(ImageJobs, OfManyChannelsItSaysWhichToName) {
   ASSERT_TRUE(output->write_image(OIIO::TypeDesc::FLOAT, std::vector<float>(80).data()));
   ASSERT_TRUE(output->close());
   fail({"sampling-table", path, "-o", folder_ / "x.cst"},
-       "none named G, and at most 4 can be taken; name three of them R, G and B, or keep at most 4");
+       "none named G, and at most 4 can be taken; where the command has --channels, choose them by it: of ");
+  fail({"blur", path, "-o", folder_ / "x.exr", "--sigma", "2", "--channels", "P, x"},
+       "it has no channel or layer x; it has R, P, Q, S, T");
+  succeed({"blur", path, "-o", folder_ / "x.exr", "--sigma", "2", "--channels", "P, Q"});
+}
+
+TEST_F(ImageJobs, APartIsToldFromAChannel) {
+  const std::string path = folder_ / "parts.exr";
+  std::vector<OIIO::ImageSpec> specs(2, OIIO::ImageSpec(4, 4, 3, OIIO::TypeDesc::FLOAT));
+  specs[0].attribute("oiio:subimagename", "beauty");
+  specs[1].attribute("oiio:subimagename", "depth");
+  const auto output = OIIO::ImageOutput::create(path);
+  ASSERT_TRUE(output->open(path, 2, specs.data()));
+  const std::vector<float> pixels(48);
+  ASSERT_TRUE(output->write_image(OIIO::TypeDesc::FLOAT, pixels.data()));
+  ASSERT_TRUE(output->open(path, specs[1], OIIO::ImageOutput::AppendSubimage));
+  ASSERT_TRUE(output->write_image(OIIO::TypeDesc::FLOAT, pixels.data()));
+  ASSERT_TRUE(output->close());
+  fail({"blur", path, "-o", folder_ / "x.exr", "--sigma", "2", "--channels", "depth"},
+       "it has R, G, B; depth is a part of the file: --subimage depth");
+}
+
+TEST_F(ImageJobs, NumbersOfObjectsAreNamedBesideTheOtherChannels) {
+  const std::string path = folder_ / "numbers.exr";
+  OIIO::ImageSpec spec(4, 4, 3, OIIO::TypeDesc::FLOAT);
+  spec.channelnames = {"A", "Z", "id"};
+  spec.channelformats = {OIIO::TypeDesc::FLOAT, OIIO::TypeDesc::FLOAT, OIIO::TypeDesc::UINT};
+  const auto output = OIIO::ImageOutput::create(path);
+  ASSERT_TRUE(output->open(path, spec));
+  ASSERT_TRUE(output->write_image(OIIO::TypeDesc::FLOAT, std::vector<float>(48).data()));
+  ASSERT_TRUE(output->close());
+  fail({"blur", path, "-o", folder_ / "x.exr", "--sigma", "2"},
+       "its channel id holds whole numbers of 32 bits, which are not to be mixed; leave it out: --channels "
+       "A,Z");
+  fail({"blur", path, "-o", folder_ / "x.exr", "--sigma", "2", "--channels", "id"},
+       "which are not to be mixed; floats, or integers of 8 or 16 bits, are right");
+}
+
+/// Its reader says the same of each strip that is missing.
+TEST_F(ImageJobs, ADamagedTiffIsSaidInOneLine) {
+  std::vector<float> pixels(std::size_t{64} * 512 * 3);
+  for (std::size_t i = 0; i < pixels.size(); ++i) pixels[i] = std::sin(static_cast<float>(i));
+  write_picture(folder_ / "whole.tif", {64, 512, 3, OIIO::TypeDesc::FLOAT, pixels});
+  const std::string whole = read_file(folder_ / "whole.tif");
+  std::ofstream(folder_ / "damaged.tif", std::ios::binary) << whole.substr(0, whole.size() / 2);
+  const Ended ended = run({"blur", folder_ / "damaged.tif", "-o", folder_ / "x.exr", "--sigma", "2"});
+  EXPECT_EQ(ended.exit_code, 1);
+  EXPECT_NE(ended.errors.find("damaged or not complete"), std::string::npos) << ended.errors;
+  EXPECT_EQ(std::count(ended.errors.begin(), ended.errors.end(), '\n'), 1) << ended.errors;
+}
+
+TEST_F(ImageJobs, AWebPIsRead) {
+  if (OIIO::ImageOutput::create("a.webp") == nullptr) GTEST_SKIP() << "OpenImageIO has no WebP here";
+  write_picture(folder_ / "a.webp",
+                {64, 64, 3, OIIO::TypeDesc::UINT8, std::vector<float>(64 * 64 * 3, 0.5F)});
+  succeed({"blur", folder_ / "a.webp", "-o", folder_ / "a.png", "--sigma", "2"});
+  EXPECT_NEAR(read_picture(folder_ / "a.png").pixels.front(), 0.5F, 0.02F);
 }
 
 /// Written as shares of their largest, they would all be zeros.

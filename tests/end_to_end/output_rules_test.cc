@@ -132,6 +132,57 @@ TEST_F(OutputRules, PicturesComeFromStandardInputAndGoToStandardOutput) {
   EXPECT_TRUE(table == read_file(in("right.cst")));
 }
 
+TEST_F(OutputRules, PointsAndTreesComeFromStandardInput) {
+  std::ofstream(in("points.ply"))
+      << "ply\r\nformat ascii 1.0\r\nelement vertex 3\r\nproperty float x\r\nproperty float y\r\n"
+         "property float z\r\nend_header\r\n0 0 0\r\n1 2 3\r\n3 2 1\r\n";
+  succeed({"kd-tree", "build", in("points.ply"), "-o", in("tree.npz")});
+  succeed({"kd-tree", "query", in("tree.npz"), in("points.ply"), "-k", "2", "-o", in("near.npz")});
+  int exit_code = 0;
+  const std::string tree =
+      shell("cat " + in("points.ply") + " | $cumulus kd-tree build - -o - 2>/dev/null", exit_code);
+  EXPECT_TRUE(tree == read_file(in("tree.npz"))) << tree.size();
+  const std::string near = shell(
+      "cat " + in("tree.npz") + " | $cumulus kd-tree query - " + in("points.ply") + " -k 2 -o - 2>/dev/null",
+      exit_code);
+  EXPECT_TRUE(near == read_file(in("near.npz"))) << near.size();
+  const std::string info = shell("$cumulus kd-tree info - < " + in("tree.npz"), exit_code);
+  EXPECT_EQ(exit_code, 0) << info;
+  const std::string points = shell("$cumulus kd-tree info - 2>&1 < " + in("points.ply"), exit_code);
+  EXPECT_NE(points.find("it is a file of points, of which no tree has been built"), std::string::npos)
+      << points;
+}
+
+TEST_F(OutputRules, StandardInputAndOutputAreNamedInErrors) {
+  int exit_code = 0;
+  EXPECT_NE(
+      shell("true | $cumulus blur - --sigma 2 -o " + in("x.exr") + " 2>&1", exit_code)
+          .find("cannot read standard input as an image: nothing comes there; look at what the program"),
+      std::string::npos);
+  EXPECT_NE(shell("true | $cumulus kd-tree build - -o " + in("x.npz") + " 2>&1", exit_code)
+                .find("cannot read points from standard input: a .ply, .npy or .npz file is right"),
+            std::string::npos);
+  const std::string full = shell("$cumulus blur " + kMap + " --sigma 2 -o - 2>&1 >/dev/full", exit_code);
+  EXPECT_NE(
+      full.find("cannot write to standard output: No space left on device; lead it to where there is space"),
+      std::string::npos)
+      << full;
+}
+
+TEST_F(OutputRules, ADeviceHasNoFormat) {
+  fail(
+      {"blur", kMap, "--sigma", "2", "-o", "/dev/null"},
+      "the image /dev/null: its name says no format; give -o -.exr or -.png, and lead standard output there");
+}
+
+TEST_F(OutputRules, XmlIsToldByItsBeginningWhereThereIsNoName) {
+  std::ofstream(in("a.svg")) << "<svg><g><g/></g></svg>";
+  int exit_code = 0;
+  const std::string report = shell("cat " + in("a.svg") + " | $cumulus --json match-brackets -", exit_code);
+  EXPECT_EQ(Json(report).text("syntax"), "xml") << report;
+  EXPECT_EQ(Json(report).number("maximum_depth"), 2) << report;
+}
+
 TEST_F(OutputRules, JsonIsOneObjectThatFitsTheSchemaAlsoOnFailure) {
   if (std::system("python3 -c pass") != 0) GTEST_SKIP() << "no python3 here";
   std::ofstream(in("a.json")) << R"({"a": [1, [2]]})";

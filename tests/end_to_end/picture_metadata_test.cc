@@ -1,5 +1,6 @@
 // What image files say beside their pixels, through whole jobs.
 #include <OpenImageIO/imageio.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,6 +19,9 @@
 
 namespace cumulus::testing {
 namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr int kWidth = 30;
 constexpr int kHeight = 20;
@@ -112,6 +116,27 @@ TEST_F(PictureMetadata, SaysByNameWhatAnotherFormatDoesNotKeep) {
   const std::string warning = Json(ended.output).text("warnings.0");
   for (const char* name : {"owner", "shot", "focal", "take", "chromaticities", "data window"})
     EXPECT_NE(warning.find(name), std::string::npos) << name << ": " << warning;
+}
+
+TEST_F(PictureMetadata, SaysWhereViewersTakeColoursOtherwise) {
+  write_picture(in("a.png"), {8, 8, 3, OIIO::TypeDesc::UINT8, std::vector<float>(8 * 8 * 3, 0.5F)});
+  const auto warnings = [&](const std::vector<std::string>& command) {
+    std::vector<std::string> words = {"--json"};
+    words.insert(words.end(), command.begin(), command.end());
+    const Ended ended = run(words);
+    EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+    return ended.output;
+  };
+  const std::string decode = "as they are, most likely sRGB, where .exr files are taken for linear";
+  EXPECT_THAT(warnings({"blur", in("a.png"), "-o", in("b.exr"), "--sigma", "1"}), HasSubstr(decode));
+  EXPECT_THAT(warnings({"box-filter", in("a.png"), "-o", in("b.exr"), "--radius", "1"}), HasSubstr(decode));
+  EXPECT_THAT(warnings({"blur", in("b.exr"), "-o", in("c.png"), "--sigma", "1", "-d", "uint8"}),
+              HasSubstr("c.png holds linear values as they are, where .png files are taken for sRGB"));
+  for (const std::vector<std::string>& as_it_is :
+       std::vector<std::vector<std::string>>{{"blur", in("a.png"), "-o", in("c.png"), "--sigma", "1"},
+                                             {"blur", in("b.exr"), "-o", in("c.exr"), "--sigma", "1"},
+                                             {"summed-area-table", in("a.png"), "-o", in("s.exr")}})
+    EXPECT_THAT(warnings(as_it_is), Not(HasSubstr("sRGB")));
 }
 
 TEST_F(PictureMetadata, TheTypeAndTheCompressionAreChosen) {

@@ -1,5 +1,6 @@
 #include "cli/app/checks.h"
 
+#include <absl/strings/ascii.h>
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
@@ -74,6 +75,7 @@ std::vector<std::string> list_of(const std::string& name, const std::string& wor
         name, absl::StrCat("is ", word, ": ", values.size(), " values; at most ", most, " are right"));
   }
   for (std::string& value : values) {
+    absl::StripAsciiWhitespace(&value);  // "R, G, B", as people write lists
     const std::string problem = each(value);
     if (!problem.empty()) throw CLI::ValidationError(name, problem);
   }

@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
+#include <regex>
 #include <utility>
 
 #include "cli/app/global_options.h"
@@ -45,6 +46,13 @@ const CLI::Option* last_positional(const CLI::App& command) {
 std::string place_for_names(const CLI::Option& output) {
   const std::string given =
       output.empty() ? "" : std::filesystem::path(output.results().front()).extension().string();
+  static const std::regex kNoPlace("\\{[^{}/]*\\}");  // has_place() knows those that are
+  std::smatch wrong;
+  const std::string name = output.empty() ? "" : output.results().front();
+  if (std::regex_search(name, wrong, kNoPlace))
+    return absl::StrCat(
+        "; ", wrong.str(), " of ", name,
+        " is no place for a part of their names: {stem}, {name}, {ext}, {dir} and {index} are");
   return absl::StrCat(
       "; for a job of each of several inputs give the output a place for their names: -o out/{stem}",
       given.empty() ? ".exr" : given);

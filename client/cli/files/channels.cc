@@ -64,8 +64,9 @@ absl::StatusOr<std::vector<int>> find_channels(const std::vector<std::string>& a
         found.push_back(static_cast<int>(channel));
     }
     if (found.size() > before) continue;
-    return absl::NotFoundError(
-        absl::StrCat("it has no channel or layer ", name, "; it has ", absl::StrJoin(all, ", ")));
+    return absl::NotFoundError(absl::StrCat("it has no channel or layer ",
+                                            name.empty() ? "without a name" : name, "; it has ",
+                                            absl::StrJoin(all, ", ")));
   }
   return found;
 }

@@ -27,7 +27,7 @@ constexpr int kMaxChannels = 4;
 
 absl::Status cannot_read(const std::string& path, const std::string& why, const std::string& what_to_do) {
   return absl::InvalidArgumentError(
-      absl::StrCat("cannot read ", path, " as an image: ", why, "; ", what_to_do));
+      absl::StrCat("cannot read ", input_name(path), " as an image: ", why, "; ", what_to_do));
 }
 
 absl::Status no_image(const std::string& path, const std::string& why) {
@@ -89,6 +89,8 @@ absl::StatusOr<OpenPicture> open_image(const std::string& path, images::AlphaCol
     auto bytes = FileBytes::open(path);
     if (!bytes.ok()) return bytes.status();
     picture.bytes = *std::move(bytes);
+    if (picture.bytes->text().empty())
+      return cannot_read(path, "nothing comes there", "look at what the program that writes there said");
   }
   const std::string format = images::format_by_first_bytes(
       piped ? std::string(picture.bytes->text().substr(0, 16)) : first_bytes(path));
@@ -144,6 +146,13 @@ absl::Status choose_picture(const std::string& path, const PictureChoice& choice
   return absl::OkStatus();
 }
 
+/// That a name is one of a part, where channels are asked for.
+std::string part_among(const std::vector<std::string>& parts, const std::vector<std::string>& names) {
+  const auto part = std::find_first_of(parts.begin(), parts.end(), names.begin(), names.end());
+  if (part == parts.end() || part->empty()) return "";
+  return absl::StrCat("; ", *part, " is a part of the file: --subimage ", *part);
+}
+
 /// Where in the file each channel to keep is.
 absl::StatusOr<std::vector<int>> choose_channels(const std::string& path, const images::Header& header,
                                                  const ReadOptions& options) {
@@ -151,7 +160,8 @@ absl::StatusOr<std::vector<int>> choose_channels(const std::string& path, const 
     absl::StatusOr<std::vector<int>> found = find_channels(header.channel_names, options.choice.channels);
     if (!found.ok())
       return absl::InvalidArgumentError(
-          absl::StrCat("--channels: of ", path, ": ", std::string(found.status().message())));
+          absl::StrCat("--channels: of ", path, ": ", std::string(found.status().message()),
+                       part_among(header.metadata.parts, options.choice.channels)));
     if (found->size() > kMaxChannels && !options.all_channels) {
       return absl::InvalidArgumentError(absl::StrCat("--channels: names ", found->size(), " channels of ",
                                                      path, "; at most 4 can be taken"));
@@ -172,7 +182,8 @@ absl::StatusOr<std::vector<int>> choose_channels(const std::string& path, const 
   return cannot_read(path,
                      absl::StrCat("it has ", header.channels, " channels and none named ", missing,
                                   ", and at most 4 can be taken"),
-                     "name three of them R, G and B, or keep at most 4");
+                     absl::StrCat("where the command has --channels, choose them by it: of ",
+                                  absl::StrJoin(header.channel_names, ", ")));
 }
 
 ElementType element_for(const images::Header& header, ReadAs as) {

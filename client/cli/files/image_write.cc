@@ -6,11 +6,13 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <limits>
 #include <map>
 #include <optional>
 #include <span>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -118,6 +120,10 @@ absl::Status check_image_name(const std::string& path) {
   const auto library = library_for(path);
   if (!library.ok()) return library.status();
   if (!(*library)->format_of(path).empty()) return absl::OkStatus();
+  std::error_code error;
+  if (std::filesystem::is_other(std::filesystem::status(path, error)))
+    return cannot_write_image(
+        path, "its name says no format; give -o -.exr or -.png, and lead standard output there");
   return cannot_write_image(path, "no image format has such a name; end it with .exr, .tif or .png");
 }
 

@@ -13,7 +13,9 @@
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <mutex>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -42,6 +44,8 @@ bool wait_for_bytes(int file) {
 }  // namespace
 
 bool is_standard_input(const std::string& path) { return path == "-"; }
+
+std::string input_name(const std::string& path) { return is_standard_input(path) ? "standard input" : path; }
 
 absl::Status refuse_folder(const std::string& path) {
   std::error_code error;
@@ -91,9 +95,8 @@ absl::StatusOr<std::shared_ptr<FileBytes>> FileBytes::open(const std::string& pa
                                          : bytes->read_to_end(file);
   if (!standard) ::close(file);
   if (!got.ok())
-    return absl::Status(
-        got.code(),
-        absl::StrCat("cannot read ", path, " to its end: ", std::string(got.message()), "; copy it anew"));
+    return absl::Status(got.code(), absl::StrCat("cannot read ", input_name(path), " to its end: ",
+                                                 std::string(got.message()), "; copy it anew"));
   if (standard) standard_input = bytes;
   return bytes;
 }
@@ -107,11 +110,23 @@ std::string input_extension(const std::string& path) {
   const auto bytes = FileBytes::open(path);
   if (!bytes.ok()) return "";
   constexpr std::array<std::pair<std::string_view, const char*>, 4> kStarts = {
-      {{"\x93NUMPY", ".npy"}, {"PK\x03\x04", ".npz"}, {"ply\n", ".ply"}, {"CUMST", ".cst"}}};
+      {{"\x93NUMPY", ".npy"}, {"PK\x03\x04", ".npz"}, {"ply", ".ply"}, {"CUMST", ".cst"}}};
   for (const auto& [start, extension] : kStarts) {
     if ((*bytes)->text().substr(0, start.size()) == start) return extension;
   }
   return "";
+}
+
+absl::StatusOr<std::unique_ptr<std::istream>> open_stream(const std::string& path, const std::string& kind) {
+  if (is_standard_input(path)) {
+    absl::StatusOr<std::string> text = read_text(path);
+    if (!text.ok()) return text.status();
+    return std::make_unique<std::istringstream>(*std::move(text));
+  }
+  if (absl::Status named = refuse_folder(path); !named.ok()) return named;
+  auto file = std::make_unique<std::ifstream>(path, std::ios::binary);
+  if (!*file) return absl::NotFoundError(absl::StrCat("cannot open ", path, "; give ", kind, " that exists"));
+  return file;
 }
 
 absl::StatusOr<Array> read_file(const std::string& path) {

@@ -3,6 +3,7 @@
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
 
+#include <istream>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +15,8 @@ namespace cumulus::cli {
 
 /// "-".
 bool is_standard_input(const std::string& path);
+/// As messages name it: the path, or "standard input".
+std::string input_name(const std::string& path);
 
 /// A stream opens a folder without a word, and then finds no bytes in it.
 absl::Status refuse_folder(const std::string& path);
@@ -43,6 +46,10 @@ class FileBytes {
 /// In small letters, what the name of an input ends with: ".npy"; of standard input, what it begins as: .npy,
 /// .npz, .ply or .cst; empty for anything else.
 std::string input_extension(const std::string& path);
+
+/// A file that is read in pieces, or standard input, whose bytes are kept. `kind` says what is right where it
+/// does not exist.
+absl::StatusOr<std::unique_ptr<std::istream>> open_stream(const std::string& path, const std::string& kind);
 
 /// A file's bytes: uint8 [size].
 absl::StatusOr<Array> read_file(const std::string& path);

@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <fstream>
+#include <istream>
+#include <memory>
 #include <span>
 #include <sstream>
 #include <utility>
@@ -29,7 +30,7 @@ constexpr std::uint64_t kMostInflation = 1032;
 
 absl::Status no_archive(const std::string& path, const std::string& what) {
   return absl::InvalidArgumentError(
-      absl::StrCat("cannot read ", path, ": ", what,
+      absl::StrCat("cannot read ", input_name(path), ": ", what,
                    "; a .npz file below 4 GiB, of numpy.savez or numpy.savez_compressed, is right"));
 }
 
@@ -42,7 +43,7 @@ std::uint32_t number(const std::string& bytes, std::size_t at, std::size_t count
 }
 
 /// `count` bytes from `offset` on, or fewer where the file ends.
-std::string read_bytes(std::ifstream& file, std::uint64_t offset, std::size_t count) {
+std::string read_bytes(std::istream& file, std::uint64_t offset, std::size_t count) {
   std::string bytes(count, '\0');
   file.clear();
   file.seekg(static_cast<std::streamoff>(offset));
@@ -51,14 +52,14 @@ std::string read_bytes(std::ifstream& file, std::uint64_t offset, std::size_t co
   return bytes;
 }
 
-std::uint64_t size_of(std::ifstream& file) {
+std::uint64_t size_of(std::istream& file) {
   file.clear();
   file.seekg(0, std::ios::end);
   return static_cast<std::uint64_t>(file.tellg());
 }
 
 /// The central directory; empty where the file does not end as an archive.
-std::string read_directory(std::ifstream& file) {
+std::string read_directory(std::istream& file) {
   const std::uint64_t size = size_of(file);
   const std::uint64_t tail_bytes = std::min<std::uint64_t>(size, kEndBytes + kMostComment);
   const std::string tail = read_bytes(file, size - tail_bytes, tail_bytes);
@@ -104,7 +105,7 @@ std::string inflate(std::string packed, const DirectoryEntry& entry) {
   return whole && crc32_of_zip(std::as_bytes(std::span(bytes))) == entry.crc ? bytes : "";
 }
 
-absl::StatusOr<Array> read_entry(std::ifstream& file, const DirectoryEntry& entry, const std::string& path) {
+absl::StatusOr<Array> read_entry(std::istream& file, const DirectoryEntry& entry, const std::string& path) {
   const std::string place = absl::StrCat(path, " (", entry.name, ")");
   const std::string local = read_bytes(file, entry.offset, kLocalBytes);
   if (local.size() < kLocalBytes || local.compare(0, 4, "PK\x03\x04") != 0) {
@@ -133,9 +134,9 @@ absl::StatusOr<Array> read_entry(std::ifstream& file, const DirectoryEntry& entr
 }  // namespace
 
 absl::StatusOr<std::map<std::string, Array>> read_npz(const std::string& path) {
-  if (absl::Status named = refuse_folder(path); !named.ok()) return named;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path, "; give a .npz file that exists"));
+  const absl::StatusOr<std::unique_ptr<std::istream>> opened = open_stream(path, "a .npz file");
+  if (!opened.ok()) return opened.status();
+  std::istream& file = **opened;
   const std::string directory = read_directory(file);
   if (directory.empty()) return no_archive(path, "it does not end as a .npz file");
   std::map<std::string, Array> arrays;

@@ -126,9 +126,10 @@ absl::Status OutputPlace::move() {
 
 absl::Status OutputPlace::failure(int error_number) const {
   if (error_number == ECANCELED) return absl::CancelledError("interrupted while writing " + path_);
-  return cannot_write(
-      path_, absl::StrCat(error_number == 0 ? "" : ": ", error_number == 0 ? "" : std::strerror(error_number),
-                          "; name a file in a folder that exists, can be written and has space"));
+  const std::string why = error_number == 0 ? "" : absl::StrCat(": ", std::strerror(error_number));
+  if (is_standard_output(path_))
+    return cannot_write("to standard output", why + "; lead it to where there is space for all of it");
+  return cannot_write(path_, why + "; name a file in a folder that exists, can be written and has space");
 }
 
 OutputFile::OutputFile(const std::string& path) : place_of_file_(path) {

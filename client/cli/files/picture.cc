@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <utility>
 
 #include "cli/files/extension.h"
+#include "cli/files/input.h"
 #include "cli/files/samples.h"
 #include "cumulus/errors.h"
 
@@ -100,6 +102,7 @@ absl::Status check_room(const std::string& path, const PictureInput& from, const
                                                    ": is for image files, and ", path,
                                                    " keeps the elements as they are; leave it out"));
   }
+  if (absl::Status known = check_image_name(path); !known.ok()) return known;
   if (options.samples.has_value()) {
     if (holds(path, *options.samples)) return absl::OkStatus();
     return absl::InvalidArgumentError(absl::StrCat("-d: is ", std::string(element_name(*options.samples)),
@@ -134,8 +137,28 @@ absl::Status write_picture(const std::string& path, const FileArray& picture, co
   return write_picture(path, picture.array.view(), from, options, in_range);
 }
 
+std::vector<std::string> coding_warnings(const PictureInput& input, const std::string& output) {
+  const auto linear = [](const std::string& extension) { return extension == ".exr" || extension == ".hdr"; };
+  static const std::vector<std::string> kCoded = {".png", ".jpg", ".jpeg", ".bmp", ".tga", ".ppm"};
+  if (!input.image.has_value() || input.image->channel_names.size() < 3) return {};
+  const std::string& format = input.image->metadata.format;
+  const std::string extension = extension_of(output);
+  const bool from_linear = format == "openexr" || format == "hdr";
+  if (!from_linear && input.integers.has_value() && linear(extension)) {
+    return {absl::StrCat(output, " holds the samples of ", input_name(input.path),
+                         " as they are, most likely sRGB, where ", extension,
+                         " files are taken for linear; decode them before, where colours are to be kept")};
+  }
+  if (from_linear && std::find(kCoded.begin(), kCoded.end(), extension) != kCoded.end()) {
+    return {absl::StrCat(output, " holds linear values as they are, where ", extension,
+                         " files are taken for sRGB, and looks dark; --preview writes a picture to look at")};
+  }
+  return {};
+}
+
 void describe_picture(const PictureInput& input, const PictureOptions& options,
-                      const std::vector<std::string>& outputs, Report& report) {
+                      const std::vector<std::string>& outputs, Report& report,
+                      std::vector<std::string> more) {
   std::vector<std::string> warnings;
   if (input.non_finite.count > 0) {
     report.add("non_finite", input.non_finite.count);
@@ -159,6 +182,7 @@ void describe_picture(const PictureInput& input, const PictureOptions& options,
         warnings.push_back(absl::StrCat(output, " does not keep: ", absl::StrJoin(lost, ", ")));
     }
   }
+  std::move(more.begin(), more.end(), std::back_inserter(warnings));
   if (!warnings.empty()) report.add("warnings", std::move(warnings));
 }
 

@@ -64,9 +64,14 @@ absl::Status write_picture(const std::string& path, const ArrayView& picture, co
 absl::Status write_picture(const std::string& path, const FileArray& picture, const PictureInput& from,
                            const PictureOptions& options, bool in_range);
 
+/// Of a picture in colours whose samples `output` holds as they were: that viewers take a file of its format
+/// for linear where they take the input's for sRGB, or the other way round.
+std::vector<std::string> coding_warnings(const PictureInput& input, const std::string& output);
+
 /// Says which of several pictures was taken, which numbers were changed, and what `outputs` do not keep of
-/// the input.
+/// the input; `more` are further warnings.
 void describe_picture(const PictureInput& input, const PictureOptions& options,
-                      const std::vector<std::string>& outputs, Report& report);
+                      const std::vector<std::string>& outputs, Report& report,
+                      std::vector<std::string> more = {});
 
 }  // namespace cumulus::cli

@@ -7,8 +7,9 @@
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
+#include <istream>
 #include <map>
+#include <memory>
 #include <sstream>
 #include <vector>
 
@@ -18,8 +19,9 @@ namespace cumulus::cli {
 namespace {
 
 absl::Status no_ply(const std::string& path, const std::string& what) {
-  return absl::InvalidArgumentError(absl::StrCat(
-      "cannot read ", path, ": ", what, "; a PLY file that begins with vertices with x, y and z is right"));
+  return absl::InvalidArgumentError(
+      absl::StrCat("cannot read ", input_name(path), ": ", what,
+                   "; a PLY file that begins with vertices with x, y and z is right"));
 }
 
 /// A number's type, as PLY has it.
@@ -47,7 +49,7 @@ struct Header {
   bool doubles = false;
 };
 
-std::string next_line(std::ifstream& file) {
+std::string next_line(std::istream& file) {
   std::string line;
   std::getline(file, line);
   if (!line.empty() && line.back() == '\r') line.pop_back();
@@ -66,7 +68,7 @@ absl::Status find_axes(const std::string& path, Header& header) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Header> read_header(std::ifstream& file, const std::string& path) {
+absl::StatusOr<Header> read_header(std::istream& file, const std::string& path) {
   if (next_line(file) != "ply") return no_ply(path, "it does not begin as a PLY file");
   Header header;
   int elements = 0;
@@ -116,7 +118,7 @@ double value_of(Type type, const char* bytes) {
 /// One vertex's properties as numbers; false where the file ends.
 class VertexReader {
  public:
-  VertexReader(std::ifstream& file, const Header& header) : file_(file), header_(header) {
+  VertexReader(std::istream& file, const Header& header) : file_(file), header_(header) {
     std::size_t bytes = 0;
     for (const Property& property : header.properties) bytes += property.type.bytes;
     row_.resize(bytes);
@@ -145,14 +147,13 @@ class VertexReader {
   }
 
  private:
-  std::ifstream& file_;
+  std::istream& file_;
   const Header& header_;
   std::vector<char> row_;
 };
 
 template <class T>
-absl::Status read_vertices(std::ifstream& file, const Header& header, const std::string& path,
-                           Array& points) {
+absl::Status read_vertices(std::istream& file, const Header& header, const std::string& path, Array& points) {
   VertexReader reader(file, header);
   std::vector<double> values(header.properties.size());
   auto* out = reinterpret_cast<T*>(points.mutable_bytes().data());
@@ -168,9 +169,9 @@ absl::Status read_vertices(std::ifstream& file, const Header& header, const std:
 }  // namespace
 
 absl::StatusOr<Array> read_ply(const std::string& path) {
-  if (absl::Status named = refuse_folder(path); !named.ok()) return named;
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path, "; give a PLY file that exists"));
+  const absl::StatusOr<std::unique_ptr<std::istream>> opened = open_stream(path, "a PLY file");
+  if (!opened.ok()) return opened.status();
+  std::istream& file = **opened;
   const absl::StatusOr<Header> header = read_header(file, path);
   if (!header.ok()) return header.status();
   if (header->format != "ascii" && header->format != "binary_little_endian" &&

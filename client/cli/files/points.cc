@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "cli/files/elements.h"
-#include "cli/files/extension.h"
+#include "cli/files/input.h"
 #include "cli/files/npy.h"
 #include "cli/files/npz_reader.h"
 #include "cli/files/ply.h"
@@ -30,12 +30,12 @@ absl::StatusOr<Array> read_from_npz(const std::string& path) {
 }
 
 absl::StatusOr<Array> read_any(const std::string& path) {
-  const std::string extension = extension_of(path);
+  const std::string extension = input_extension(path);
   if (extension == ".ply") return read_ply(path);
   if (extension == ".npy") return read_npy(path);
   if (extension == ".npz") return read_from_npz(path);
   return absl::InvalidArgumentError(
-      absl::StrCat("cannot read points from ", path, ": a .ply, .npy or .npz file is right"));
+      absl::StrCat("cannot read points from ", input_name(path), ": a .ply, .npy or .npz file is right"));
 }
 
 constexpr std::int64_t kMostExact = std::int64_t{1} << 53;  // up to here float64 holds every integer

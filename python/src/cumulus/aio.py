@@ -27,8 +27,11 @@ class _Threads:
 
     def __init__(self, count: int) -> None:
         self._pool = concurrent.futures.ThreadPoolExecutor(count, thread_name_prefix="cumulus-aio")
+        self._closed = False
 
     async def run(self, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        if self._closed:  # nothing is waited for any more: the plain client says so, and what is here is still answered
+            return function(*arguments, **options)
         scope = Cancellation()
 
         def call() -> Any:
@@ -47,11 +50,12 @@ class _Threads:
             raise
 
     def close(self) -> None:
+        self._closed = True
         self._pool.shutdown(wait=False)
 
 
 PLAIN_NAMES = ("shape", "dtype", "ndim", "size", "nbytes", "name", "leaf_size", "order", "pixels", "resident", "exclusive",
-               "address", "capabilities")
+               "address", "capabilities", "buffer", "sums", "squares")
 """What handles answer without waiting."""
 
 
@@ -64,7 +68,7 @@ class _Handle:
 
     def __getattr__(self, name: str) -> Any:
         if name in PLAIN_NAMES:
-            return getattr(self.sync, name)
+            return _wrapped(self._threads, getattr(self.sync, name))
         raise AttributeError(f"{type(self).__name__} has no {name!r} that waits for nothing; its `sync` may have it")
 
     def __repr__(self) -> str:
@@ -206,7 +210,8 @@ class Pipeline(_Operations):
 
     async def run(self, keep: Mapping[str, Any], **options: Any) -> Dict[str, Any]:
         """As `cumulus.Pipeline.run`."""
-        arrays = await self._threads.run(self.sync.run, keep, **options)
+        plain = {name: _plain(array) for name, array in keep.items()}
+        arrays = await self._threads.run(self.sync.run, plain, **options)
         return {name: _wrapped(self._threads, array) for name, array in arrays.items()}
 
 

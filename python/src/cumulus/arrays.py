@@ -7,7 +7,7 @@ import functools
 import math
 import operator
 import sys
-from typing import Any, Dict, Mapping, Optional, Protocol, Sequence, Tuple, Union
+from typing import Any, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -17,8 +17,8 @@ from .foreign import ForeignArray, imported
 from .v1 import array_pb2
 
 NDArray = npt.NDArray[Any]
-AnyArray = Union[NDArray, ForeignArray]
-"""What arrays may be on their way in; whatever has `__dlpack__`, `__array_interface__` or `__array__` is taken, too."""
+AnyArray = Union[NDArray, ForeignArray, List[Any], Tuple[Any, ...]]
+"""What arrays may be on their way in, lists of rows too; whatever has `__dlpack__`, `__array_interface__` or `__array__` is taken, too."""
 
 _KINDS: Dict[int, "np.dtype[Any]"] = {
     number: np.dtype(name.lower()).newbyteorder("<")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Optional, Union
 
 from .client_base import ClientBase
-from .connection import Connection, Progress
+from .connection import Connection, Progress, seconds
 from .credentials import Credentials, read_settings
 from .daemon import PrivateDaemon
 from .device_sharing.operations import DeviceSharing
@@ -43,7 +43,7 @@ def connect(address: Optional[str] = None, *, backend: str = "", device: str = "
     Args:
         address: HOST:PORT, [HOST6]:PORT or unix:PATH. Without one CUMULUS_SERVER or the configuration file's, and
             without those, or with a `backend`, a private cumulusd that lives as long as the client.
-        backend: of a private cumulusd, "cpu" or "cuda"; it chooses without.
+        backend: of a private cumulusd, "cpu", "cuda" or "auto"; it chooses without.
         device: of the server, "cuda0" for instance; the one with the fewest sessions and the least work without.
         timeout: seconds for calls that name none. Transfers get one more for each 16 MiB.
         connect_timeout: seconds for the first answer.
@@ -73,7 +73,11 @@ def connect(address: Optional[str] = None, *, backend: str = "", device: str = "
     """
     if address is not None and not isinstance(address, str):
         raise wrong("address", f"is {address!r}", "HOST:PORT or unix:PATH, as a str,")
-    if connections < 1:
+    for name, given in (("connect_timeout", connect_timeout), ("timeout", timeout), ("max_outage", max_outage)):
+        seconds(given, name)
+    if backend not in ("", "cpu", "cuda", "auto"):
+        raise wrong("backend", f"is {backend!r}", "'cpu', 'cuda' or 'auto'")
+    if not isinstance(connections, int) or connections < 1:
         raise wrong("connections", f"is {connections}", "at least 1")
     if address and backend:
         raise wrong("backend", f"is '{backend}', and {address} has its own", "an address, or the backend of a private cumulusd")

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 import weakref
-from typing import TYPE_CHECKING, Any, Callable, ContextManager, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar, Union, cast
+from typing import TYPE_CHECKING, Any, Callable, ContextManager, Dict, Iterator, Mapping, Optional, Sequence, Tuple, TypeVar, Union, cast
 
 import numpy as np
 
@@ -19,10 +19,10 @@ from .arrays import DTYPES, NDArray, allocated, as_array, bytes_of, check_array
 from .buffer import Buffer, ForOneCall
 from .c_library.channel import Facts, Memory, memory_of
 from .c_library.transfers import upload_shared
-from .connection import Connection, Progress
+from .connection import Connection, Progress, seconds
 from .daemon import PrivateDaemon
 from .device_sharing import transfers as device_transfers
-from .errors import Error, NotFound, Unavailable
+from .errors import Error, InvalidArgument, NotFound, Unavailable, name_arguments
 from .operation import Call, Timings, read_timings
 from .operation import Result as Answer
 from .operation_base import OperationBase
@@ -218,7 +218,15 @@ class ClientBase(OperationBase):
             ttl: seconds that the buffer lives; without, as long as the client.
             evictable: the server may drop it when the device runs out of memory.
         """
-        options = {"ttl": ttl, "evictable": evictable, "request_id": request_id}
+        options = {"ttl": None if ttl is None else seconds(ttl, "ttl"), "evictable": evictable, "request_id": request_id}
+        try:
+            return self._upload(array, options, timeout)
+        except InvalidArgument as error:
+            name_arguments(error, (("spec.", ""),))
+            raise
+
+    def _upload(self, array: Any, options: Dict[str, Any], timeout: Optional[float]) -> Buffer:
+        """By the way that is quickest."""
         memory = memory_of(array) if type(array) is np.ndarray and not self.recreate and not self._progress else None
         if memory is not None:
             there = self._upload_shared(array, memory, options, timeout)

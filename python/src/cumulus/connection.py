@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import functools
+import math
 import random
 import threading
 import time
 from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 import grpc
+import numpy as np
 
 from .c_library.channel import Channel, Server
 from .cancellation import CallScope, cancellation
 from .credentials import ChannelSecurity, Credentials, secure
-from .errors import Cancelled, DeadlineExceeded, Error, Unavailable, from_status, mistake_of_tls
+from .errors import Cancelled, DeadlineExceeded, Error, Unavailable, from_status, mistake_of_tls, wrong
 from .shared_memory.memory import SharedMemory, is_on_this_machine
 
 Progress = Callable[[int, int], None]
@@ -76,6 +78,13 @@ def _open(address: str, security: ChannelSecurity, options: Sequence[Tuple[str, 
 def _left(deadline: float) -> float:
     """Seconds until then, on the monotonic clock."""
     return max(deadline - time.monotonic(), 0.0)
+
+
+def seconds(value: Any, field: str) -> float:
+    """A number of seconds, of numpy too."""
+    if isinstance(value, (int, float, np.number)) and not isinstance(value, bool) and not math.isnan(value):
+        return float(value)
+    raise wrong(field, f"is {value!r}", "a number of seconds")
 
 
 class Connection:
@@ -190,7 +199,7 @@ class Connection:
     def deadline(self, timeout: Optional[float], allowance: float = 0.0) -> float:
         """When a call that starts now has to end, on the monotonic clock. DeadlineExceeded where that is now: through memory that both share a transfer
         may be as fast as that, once in a hundred times."""
-        if timeout is not None and timeout <= 0:
+        if timeout is not None and seconds(timeout, "timeout") <= 0:
             raise DeadlineExceeded("the call was given no time", cure="give it a timeout of more than 0 seconds")
         return time.monotonic() + (self.call_timeout + allowance if timeout is None else timeout)
 

@@ -36,18 +36,24 @@ def imported(value: Any, field: str) -> npt.NDArray[Any]:
             raise wrong(field, f"has {hidden} masked elements, which no operation leaves out",
                         f"an array of which every element counts ({field}.filled(0))")
         return value
-    device = getattr(value, "__dlpack_device__", None)
-    if device is None and not hasattr(value, "__cuda_array_interface__"):
+    if not hasattr(value, "__dlpack_device__") and not hasattr(value, "__cuda_array_interface__"):
         return _converted(value, field)
-    if device is not None and device()[0] in _IN_HOST_MEMORY:
-        return _taken(value, field)
-    return _copied(value, field)
+    return _taken(value, field) if _is_in_host_memory(value, field) else _copied(value, field)
+
+
+def _is_in_host_memory(value: Any, field: str) -> bool:
+    if not hasattr(value, "__dlpack_device__"):
+        return False
+    try:
+        return value.__dlpack_device__()[0] in _IN_HOST_MEMORY
+    except (BufferError, RuntimeError, ValueError) as problem:  # one without elements, as on PyTorch's device "meta"
+        raise wrong(field, f"is no array ({problem})", "an array with elements, in memory,") from problem
 
 
 def _converted(value: Any, field: str) -> npt.NDArray[Any]:
     try:
         array = np.asarray(value)
-    except (TypeError, ValueError) as problem:
+    except (RuntimeError, TypeError, ValueError) as problem:  # PyTorch's of a tensor that requires grad, among others
         raise wrong(field, f"is no array ({problem})", "a numpy array") from problem
     if array.dtype.kind in "OSU" and array.ndim == 0:  # a name, bytes, an open file, None
         raise wrong(field, f"is a {type(value).__name__}, {reprlib.repr(value)}", "an array of numbers")

@@ -71,6 +71,8 @@ def _new_blur_request(sigma: Pair, derivative: Union[int, Tuple[int, int]], meth
     orders = pair(derivative, "derivative", (int, np.integer))
     kernels = [filters.Gaussian(float(each), method, int(order)) if each or order else None
                for each, order in zip(pair(sigma, "sigma", (int, float, np.integer, np.floating)), orders)]
+    if kernels == [None, None]:
+        raise wrong("sigma", f"is {sigma!r}", "0.5 to 10000 pixels along one axis at least")
     return _filter_request(kernels, boundary, way).SerializeToString()
 
 

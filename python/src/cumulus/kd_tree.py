@@ -196,9 +196,10 @@ class KdTree:
             cure = "tree.to(client)"
             raise FailedPrecondition(f"the tree is not on a server; {cure} brings it there", cure=cure)
         asked = queries if isinstance(queries, Buffer) else as_array(_of_type(queries, self.dtype, "queries"), "queries",
-                                                                     (self.dtype.name,), (len(self.shape),))
-        if asked.shape[-1] != self.shape[-1]:
-            raise wrong("queries", f"has the shape {list(asked.shape)}", f"[queries, {self.shape[-1]}]")
+                                                                     (self.dtype.name,))
+        if len(asked.shape) != len(self.shape) or asked.shape[-1] != self.shape[-1]:
+            right = f"[queries, {self.shape[-1]}]" if len(self.shape) == 2 else f"[trees, queries, {self.shape[-1]}]"
+            raise wrong("queries", f"has the shape {list(asked.shape)}", right)
         call = self._client.begin("FindNeighbors", request, options).called(_NAMES)
         for name in PARTS:
             call.source(getattr(request.tree, name), self._parts[name], name)

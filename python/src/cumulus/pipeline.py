@@ -21,6 +21,10 @@ if TYPE_CHECKING:
     from .client import Client
 
 
+Kept = Union[Buffer, NDArray, None]
+"""A `StepArray`, as type checkers see it: as what the operation answers where it is no step."""
+
+
 class StepArray(Buffer):
     """An array that a step of a pipeline makes: for later steps of that pipeline, and to be named in `Pipeline.run`. Its
     shape and its elements are known once that has run."""
@@ -204,7 +208,7 @@ class Pipeline(ImageOperations, StructureOperations):
         getattr(self._request.steps.add(), _STEPS[rpc][0]).CopyFrom(request)
         return len(self._request.steps) - 1
 
-    def run(self, keep: Mapping[str, Buffer], *, resident: Optional[bool] = None,
+    def run(self, keep: Mapping[str, Kept], *, resident: Optional[bool] = None,
             **call: "Unpack[CallOptions]") -> Dict[str, Union[NDArray, Buffer]]:
         """Runs the steps in their order; may be called again, and more steps be put behind them.
 
@@ -228,7 +232,7 @@ class Pipeline(ImageOperations, StructureOperations):
                     raise
         return self._run(keep, stays, self._unknown, call)
 
-    def _run(self, keep: Mapping[str, Buffer], stays: bool, result_bytes: int,
+    def _run(self, keep: Mapping[str, Kept], stays: bool, result_bytes: int,
              options: CallOptions) -> Dict[str, Union[NDArray, Buffer]]:
         request = pipeline_pb2.RunPipelineRequest()
         request.CopyFrom(self._request)

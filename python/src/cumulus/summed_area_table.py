@@ -97,7 +97,7 @@ class SummedAreaTable:
         if isinstance(rectangles, Buffer):
             asked: Union[NDArray, Buffer] = rectangles
         else:
-            asked = as_array(narrowed(imported(rectangles, "rectangles"), "rectangles", np.int32), "rectangles", ("int32",), (2,))
+            asked = as_array(narrowed(imported(rectangles, "rectangles"), "rectangles", np.int32), "rectangles", ("int32",))
         if asked.shape[1:] != (4,):
             raise wrong("rectangles", f"has the shape {list(asked.shape)}", "[count, 4]: top, left, bottom, right")
         call.source(request.rectangles, asked, "rectangles")

@@ -1,3 +1,4 @@
+#include <absl/strings/match.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_join.h>
 
@@ -63,11 +64,19 @@ struct Document {
   }
 };
 
-std::string syntax_of(const Options& options) {
+/// As the options or the input's name have it; empty where they do not say.
+std::string named_syntax(const Options& options) {
   if (!options.syntax.empty()) return options.syntax;
   const std::string extension = extension_of(options.input);
   if (extension == ".svg" || extension == ".xml") return "xml";
-  return extension == ".json" ? "json" : "brackets";
+  return extension == ".json" ? "json" : "";
+}
+
+std::string syntax_of(const Options& options, const std::string& text) {
+  const std::string named = named_syntax(options);
+  if (!named.empty()) return named;
+  const bool begins_as_xml = absl::StartsWith(text, "<?xml") || absl::StartsWith(text, "<svg");
+  return begins_as_xml && options.pairs.empty() ? "xml" : "brackets";
 }
 
 absl::StatusOr<Document> read_document(const Options& options) {
@@ -75,7 +84,7 @@ absl::StatusOr<Document> read_document(const Options& options) {
   if (!text.ok()) return text.status();
   Document document;
   document.text = *std::move(text);
-  document.syntax = syntax_of(options);
+  document.syntax = syntax_of(options, document.text);
   if (document.syntax == "brackets") return document;
   absl::StatusOr<NestingTokens> tokens =
       document.syntax == "xml" ? tokenize_xml(document.text) : tokenize_json(document.text);
@@ -259,14 +268,15 @@ void add_bracket_match_commands(CommandLine& line) {
       "Match the brackets of a text, the tags of an XML or SVG file, or a JSON file's objects and arrays",
       [options](Job& job) { return run_match_brackets(job, *options); },
       [options] {
-        if (!options->pairs.empty() && syntax_of(*options) != "brackets") {
+        const std::string syntax = named_syntax(*options);
+        if (!options->pairs.empty() && !syntax.empty() && syntax != "brackets") {
           throw CLI::ValidationError("--pairs", "is for --syntax brackets only");
         }
       });
   command.add_option("input", options->input, "Text file")->required()->type_name("FILE");
   command
       .add_option("--syntax", options->syntax,
-                  "Otherwise by the file's name: xml for .svg and .xml, json for .json")
+                  "Otherwise xml for .svg, .xml and what begins with <?xml or <svg, json for .json")
       ->check(CLI::IsMember({"brackets", "xml", "json"}));
   command.add_option("--pairs", options->pairs, "Opens and closes in turn; otherwise ()[]{}")
       ->check([](const std::string& pairs) {

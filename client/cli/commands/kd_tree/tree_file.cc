@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "cli/files/extension.h"
+#include "cli/files/input.h"
 #include "cli/files/npy.h"
 #include "cli/files/npz.h"
 #include "cli/files/npz_reader.h"
@@ -99,7 +99,7 @@ absl::Status write_kd_tree(const std::string& path, const KdTreeFile& tree) {
 }
 
 absl::StatusOr<KdTreeFile> read_kd_tree(const std::string& path) {
-  if (const std::string extension = extension_of(path); extension == ".ply" || extension == ".npy")
+  if (const std::string extension = input_extension(path); extension == ".ply" || extension == ".npy")
     return no_tree(path, "it is a file of points, of which no tree has been built");
   absl::StatusOr<std::map<std::string, Array>> arrays = read_npz(path);
   if (!arrays.ok()) return arrays.status();

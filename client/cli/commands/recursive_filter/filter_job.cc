@@ -1,11 +1,14 @@
 #include "cli/commands/recursive_filter/filter_job.h"
 
 #include <absl/strings/str_cat.h>
+#include <absl/strings/str_join.h>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "cli/app/refusal.h"
 #include "cli/files/channels.h"
@@ -41,13 +44,18 @@ bool stays_in_range(const FilterOptions& options) { return options.command == "b
 /// Numbers of objects and the like are no quantities.
 absl::Status refuse_numbers(const PictureInput& input) {
   if (!input.image.has_value()) return absl::OkStatus();
+  std::vector<std::string> numbers;
+  std::vector<std::string> others;
   for (std::size_t channel = 0; channel < input.image->channel_samples.size(); ++channel) {
-    if (input.image->channel_samples[channel] != images::Samples::kUint32) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        input.path, ": its channel ", input.image->channel_names[channel],
-        " holds whole numbers of 32 bits, which are not to be mixed; name the others with --channels"));
+    const bool number = input.image->channel_samples[channel] == images::Samples::kUint32;
+    (number ? numbers : others).push_back(input.image->channel_names[channel]);
   }
-  return absl::OkStatus();
+  if (numbers.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(input.path, ": its channel ", numbers.front(),
+                   " holds whole numbers of 32 bits, which are not to be mixed; ",
+                   others.empty() ? "floats, or integers of 8 or 16 bits, are right"
+                                  : "leave it out: --channels " + absl::StrJoin(others, ",")));
 }
 
 /// A preview shows one picture whose values may be of any size.
@@ -183,7 +191,9 @@ void describe(Report& report, const FilterOptions& options, const PictureInput& 
   report.add("output", output);
   report.add("algorithm", filtered.algorithm);
   report.add("truncation_bound", filtered.truncation_bound);
-  describe_picture(input, options.picture, {output}, report);
+  const bool colours = options.command == "blur" && !derives(options);
+  describe_picture(input, options.picture, {output}, report,
+                   colours ? coding_warnings(input, output) : std::vector<std::string>());
   if (!options.decode_on_server) return;
   report.add(
       "warnings",

@@ -184,7 +184,7 @@ void describe(Report& report, const FilterFiles& files, const PictureInput& inpu
   if (!files.radius_map.empty()) report.add("radius_map", files.radius_map);
   report.add("output", output);
   if (!files.deviation.empty()) report.add("deviation", files.deviation);
-  describe_picture(input, files.picture, {output, files.deviation}, report);
+  describe_picture(input, files.picture, {output, files.deviation}, report, coding_warnings(input, output));
 }
 
 absl::Status run_box_filter(Job& job, const FilterFiles& files) {
