@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -80,8 +81,13 @@ int serve(Configuration configuration, const WorkerLink& supervisor) {
                                           {operations.get(), &sessions, &transfer, &shared_transfer, &server},
                                           {access->identity, access->certificates});
   if (!lifecycle.ok()) return fail(lifecycle.status());
-  const auto pages = StatusEndpoints::start(runtime, {.connections = [&] { return lifecycle->connections(); },
-                                                      .serving = [&] { return lifecycle->serving(); }});
+  Reloader reloader(access->reloadable, absl::Seconds(1));
+  RuntimeMetrics::Sources sources{.connections = [&] { return lifecycle->connections(); },
+                                  .serving = [&] { return lifecycle->serving(); },
+                                  .usable_files = [&] { return reloader.usable(); }};
+  if (access->certificates != nullptr)
+    sources.certificate_expiry = [pair = access->certificates] { return pair->expiry(); };
+  const auto pages = StatusEndpoints::start(runtime, std::move(sources));
   if (!pages.ok()) return fail(pages.status());
   const absl::Status announced = lifecycle->announce(
       configuration, {v1::Operations::service_full_name(), v1::Sessions::service_full_name(),
@@ -96,7 +102,6 @@ int serve(Configuration configuration, const WorkerLink& supervisor) {
     spdlog::critical("{} takes no connection any more: ending, to be started again", address);
     end_process(kDeaf, flush_limit);
   });
-  Reloader reloader(access->reloadable, absl::Seconds(1));
   const int signal = wait_for_stop_signal([&] {
     reopen_log();
     reloader.reload_all();

@@ -24,6 +24,13 @@ generate_messages.generate()
 import cumulus  # noqa: E402
 
 
+@pytest.fixture(autouse=True)
+def _without_other_tests_regions():
+    from local_daemon import leave_out_others
+
+    leave_out_others()
+
+
 @pytest.fixture(scope="session")
 def client():
     with cumulus.connect(backend="cpu") as connected:

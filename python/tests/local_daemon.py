@@ -17,22 +17,41 @@ def _free_port():
         return probe.getsockname()[1]
 
 
-def regions_in(pid):
-    """The descriptors of shared regions that a process has."""
+_others = set()  # the inodes of regions that this process had before the test: clients of other test files may live on
+
+
+def _open_regions(pid):
+    """The inode of each descriptor of a shared region that a process has."""
     folder = f"/proc/{pid}/fd"
-    count = 0
     for name in os.listdir(folder):
         try:
-            count += "cumulus-shared" in os.readlink(f"{folder}/{name}")
+            if "cumulus-shared" in os.readlink(f"{folder}/{name}"):
+                yield os.stat(f"{folder}/{name}").st_ino
         except FileNotFoundError:  # closed meanwhile
             pass
-    return count
+
+
+def _mapped_regions(pid):
+    """The inode and the line of each mapping of a shared region."""
+    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
+        return [(int(line.split()[4]), line) for line in maps if "cumulus-shared" in line]
+
+
+def leave_out_others():
+    """From now on regions_in and mappings_in leave out what this process has now."""
+    if os.path.isdir("/proc/self/fd"):
+        _others.clear()
+        _others.update(_open_regions("self"), (inode for inode, _ in _mapped_regions("self")))
+
+
+def regions_in(pid):
+    """How many descriptors of shared regions a process has."""
+    return sum(inode not in _others for inode in _open_regions(pid))
 
 
 def mappings_in(pid):
     """The lines of a process's memory that are of shared regions."""
-    with open(f"/proc/{pid}/maps", encoding="utf-8") as maps:
-        return [line for line in maps if "cumulus-shared" in line]
+    return [line for inode, line in _mapped_regions(pid) if inode not in _others]
 
 
 def _state_of(thread):

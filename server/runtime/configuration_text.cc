@@ -1,5 +1,6 @@
 // The configuration's file: protobuf's text format.
 #include <absl/strings/str_join.h>
+#include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/tokenizer.h>
 #include <google/protobuf/text_format.h>
 
@@ -12,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "proto/unknown_words.h"
 #include "server/pipeline/text.h"
 #include "server/runtime/configuration.h"
 
@@ -21,11 +23,70 @@ namespace {
 using config::v1::ServerConfig;
 using google::protobuf::TextFormat;
 
+/// The text between the quotes that come `skip` quoted words later than the first.
+std::string quoted(std::string_view message, int skip = 0) {
+  std::size_t begin = message.find('"');
+  for (int i = 0; i < 2 * skip && begin != std::string_view::npos; ++i) begin = message.find('"', begin + 1);
+  if (begin == std::string_view::npos) return {};
+  return std::string(message.substr(begin + 1, message.find('"', begin + 1) - begin - 1));
+}
+
+/// Of 'Message type "X" has no field named "Y".': the field that is meant, or those that there are.
+std::string fields_instead(std::string_view message) {
+  const auto* type = ServerConfig::descriptor()->file()->pool()->FindMessageTypeByName(quoted(message));
+  if (type == nullptr) return {};
+  std::vector<std::string> names;
+  for (int i = 0; i < type->field_count(); ++i) names.push_back(type->field(i)->name());
+  const std::string guess = unknown_words::guess(quoted(message, 1), names);
+  return guess.empty() ? concat("; it has ", absl::StrJoin(names, ", ")) : guess;
+}
+
+/// Of 'Unknown enumeration value of "X" for field "Y".': the values that there are.
+std::string values_instead(std::string_view message) {
+  const auto* file = ServerConfig::descriptor()->file();
+  const std::string name = quoted(message, 1);
+  const auto values_in = [&](const google::protobuf::Descriptor& type) -> std::string {
+    const auto* field = type.FindFieldByName(name);
+    if (field == nullptr || field->enum_type() == nullptr) return {};
+    std::vector<std::string> names;  // the first stands for one that is left out
+    for (int i = 1; i < field->enum_type()->value_count(); ++i)
+      names.push_back(field->enum_type()->value(i)->name());
+    return concat("; use ", absl::StrJoin(names, " or "));
+  };
+  std::string found;
+  for (int i = 0; i < file->message_type_count() && found.empty(); ++i) {
+    const auto& type = *file->message_type(i);
+    found = values_in(type);
+    // The entries of maps.
+    for (int j = 0; j < type.nested_type_count() && found.empty(); ++j)
+      found = values_in(*type.nested_type(j));
+  }
+  return found;
+}
+
+/// What protobuf's errors leave unsaid: what would be right.
+std::string instead(std::string_view message) {
+  if (message.find("has no field named") != std::string_view::npos) return fields_instead(message);
+  if (message.starts_with("Unknown enumeration value")) return values_instead(message);
+  if (message.starts_with("Expected \"{\""))
+    return "; in braces: a duration is { seconds: 30 } or { nanos: 500000000 }";
+  if (message.starts_with("Need space between number"))
+    return "; numbers have no units: bytes are 1073741824, a duration is { seconds: 30 }";
+  if (message.starts_with("Expected string")) return "; text is in quotes, \"127.0.0.1:9464\"";
+  if (message.starts_with("Expected integer") || message.starts_with("Expected double"))
+    return "; numbers are in no quotes";
+  if (message.starts_with("Invalid value for boolean")) return "; use true or false";
+  return {};
+}
+
 class ParseErrors final : public google::protobuf::io::ErrorCollector {
  public:
   explicit ParseErrors(std::string_view file) : file_(file) {}
   void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
-    lines_.push_back(concat(file_, ":", line + 1, ":", column + 1, ": ", message));
+    // Its full stop would stand before what is added.
+    std::string_view said = message;
+    if (said.ends_with('.')) said.remove_suffix(1);
+    lines_.push_back(concat(file_, ":", line + 1, ":", column + 1, ": ", said, instead(message)));
   }
   std::string text() const { return absl::StrJoin(lines_, "\n"); }
 

@@ -86,14 +86,17 @@ void LogWriter::write_next(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   adopt_next_file();
   const bool written = write_line(line);
-  const bool said = written && to_say > 0 && write_line(dropped_line_(to_say));
+  const bool said = written && to_say > 0 && write_line(dropped_line_(to_say, error_));
   lock.lock();
   pending_bytes_ -= line.size();
   if (!written) {
     ++dropped_;
     ++unsaid_;
   }
-  if (said) unsaid_ -= to_say;
+  if (said) {
+    unsaid_ -= to_say;
+    error_ = 0;
+  }
   if (pending_bytes_ == 0) idle_.notify_all();
 }
 
@@ -102,17 +105,29 @@ void LogWriter::adopt_next_file() {
   if (next < 0) return;
   ::close(file_);
   file_ = next;
+  in_line_ = false;
 }
 
 bool LogWriter::write_line(std::string_view line) {
+  // Of the line before, a disk that became full may have taken a part.
+  return (!in_line_ || write_all("\n")) && write_all(line);
+}
+
+bool LogWriter::write_all(std::string_view text) {
   // A pipe that poll calls writable takes that much without blocking. (The descriptor itself cannot be made
   // non-blocking: standard error is shared with other programs.)
   constexpr std::size_t kMaxWrite = PIPE_BUF;
-  while (!line.empty()) {
+  while (!text.empty()) {
     if (!wait_for_room()) return false;
-    const ssize_t count = ::write(file_, line.data(), std::min(line.size(), kMaxWrite));
-    if (count < 0 && errno != EINTR && errno != EAGAIN) return false;
-    if (count > 0) line.remove_prefix(static_cast<std::size_t>(count));
+    const ssize_t count = ::write(file_, text.data(), std::min(text.size(), kMaxWrite));
+    if (count < 0 && errno != EINTR && errno != EAGAIN) {
+      error_ = errno;
+      return false;
+    }
+    if (count <= 0) continue;
+    const auto written = static_cast<std::size_t>(count);
+    in_line_ = text[written - 1] != '\n';
+    text.remove_prefix(written);
   }
   return true;
 }

@@ -19,8 +19,9 @@ namespace cumulus::server {
 /// and counted. SIGPIPE must be ignored where the reader of a pipe may go away.
 class LogWriter {
  public:
-  /// A whole line that says how many were dropped; written when there is room again.
-  using DroppedLine = std::function<std::string(std::uint64_t count)>;
+  /// A whole line that says how many were dropped; written when there is room again. `error`: why the file
+  /// took none of them, as errno has it, or 0 where its reader was slow.
+  using DroppedLine = std::function<std::string(std::uint64_t count, int error)>;
 
   /// Takes over the descriptor `file`.
   LogWriter(int file, std::size_t max_pending_bytes, DroppedLine dropped_line);
@@ -45,11 +46,14 @@ class LogWriter {
   bool half_full() const { return pending_bytes_ > max_pending_bytes_ / 2; }
   void adopt_next_file();
   bool write_line(std::string_view line);
+  bool write_all(std::string_view text);
   bool wait_for_room() const;
 
   const std::size_t max_pending_bytes_;
   const DroppedLine dropped_line_;
-  int file_;  // the thread's own
+  int file_;              // the thread's own, as are the next two
+  int error_ = 0;         // of the last write that failed, until what it dropped has been told
+  bool in_line_ = false;  // the file ends within a line
   std::atomic<int> next_file_{-1};
   std::atomic<bool> stopping_{false};
   mutable std::mutex mutex_;

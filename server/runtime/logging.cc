@@ -57,9 +57,12 @@ std::unique_ptr<spdlog::formatter> make_formatter(bool json) {
 
 /// Lines of the writer's own, which has a formatter of its own: it writes while others log.
 LogWriter::DroppedLine dropped_line(bool json) {
-  return [formatter = std::shared_ptr<spdlog::formatter>(make_formatter(json))](std::uint64_t count) {
+  return [formatter = std::shared_ptr<spdlog::formatter>(make_formatter(json))](std::uint64_t count,
+                                                                                int error) {
     spdlog::memory_buf_t line;
-    const std::string text = concat(count, " log lines were dropped: the log was not read fast enough");
+    const std::string why = error == 0 ? "the log was not read fast enough"
+                                       : concat("the log could not be written (", std::strerror(error), ")");
+    const std::string text = concat(count, " log lines were dropped: ", why);
     formatter->format(spdlog::details::log_msg("", spdlog::level::warn, text), line);
     return std::string(line.data(), line.size());
   };

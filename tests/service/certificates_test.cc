@@ -7,6 +7,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "server/runtime/identity/access.h"
@@ -92,6 +93,29 @@ TEST(Certificates, ANewAuthorityOfClientsIsTaken) {
   EXPECT_TRUE(eventually([&] { return Caller(server.channel(&client)).capabilities().ok(); }));
 }
 
+TEST(Certificates, SayWhenTheFirstOfThoseThatAreShownEnds) {
+  const TemporaryFolder folder;
+  const TestCertificate authority("authority");
+  const TestCertificate early("server", "DNS:localhost", &authority, 1);
+  const TestCertificate late("server", "DNS:localhost", &authority, 2);
+  const auto write = [&](const TestCertificate& pair, const std::string& more) {
+    write_text(folder / "pem", pair.certificate() + more);
+    write_text(folder / "key", pair.key());
+  };
+  constexpr double kDay = 24 * 3600;
+  const auto in = [](absl::Time time) { return absl::ToDoubleSeconds(time - absl::Now()); };
+  write(late, "");
+  const auto pair = server::Certificates::load({folder / "pem", folder / "key", ""});
+  ASSERT_TRUE(pair.ok()) << pair.status();
+  EXPECT_NEAR(in((*pair)->expiry()), 2 * kDay, 60);
+  write(late, early.certificate());
+  ASSERT_TRUE((*pair)->reload().ok());
+  EXPECT_NEAR(in((*pair)->expiry()), kDay, 60);
+  write_text(folder / "pem", "nonsense");
+  EXPECT_FALSE((*pair)->reload().ok());
+  EXPECT_NEAR(in((*pair)->expiry()), kDay, 60) << "of what is still shown";
+}
+
 TEST(Certificates, WhatIsWrongWithAFileIsSaid) {
   const TemporaryFolder folder;
   const TestCertificate authority("authority");
@@ -146,6 +170,21 @@ TEST(Reloader, ReadsAFileThatHasChangedAndNoOther) {
   reloader.reload_all();
   EXPECT_EQ(a, 1);
   EXPECT_EQ(b, 2);
+}
+
+TEST(Reloader, SaysWhichFilesCannotBeUsed) {
+  SecureServer files;  // which is not started
+  const absl::StatusOr<server::Access> access = server::Access::load(files.settings());
+  ASSERT_TRUE(access.ok()) << access.status();
+  server::Reloader reloader(access->reloadable, absl::Hours(1));
+  using Usable = std::vector<std::pair<std::string, bool>>;
+  EXPECT_EQ(reloader.usable(), (Usable{{"tokens", true}, {"certificates", true}}));
+  write_text(files.folder() / "server.pem", "nonsense");
+  reloader.reload_all();
+  EXPECT_EQ(reloader.usable(), (Usable{{"tokens", true}, {"certificates", false}}));
+  files.write_pair(TestCertificate("server-2", "DNS:localhost", &files.authority()));
+  reloader.reload_all();
+  EXPECT_EQ(reloader.usable(), (Usable{{"tokens", true}, {"certificates", true}}));
 }
 
 TEST(Reloader, NoticesWhatHasChangedBetweenTheFirstReadingAndItsStart) {

@@ -156,6 +156,22 @@ TEST(Configuration, AnUnknownFieldIsAnErrorWithItsPlace) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("max_pixel"));
 }
 
+TEST(Configuration, WhatCannotBeReadIsSaidWithWhatWouldBeRight) {
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"lisen: \"127.0.0.1:0\"", "\"lisen\"; was listen meant?"},
+      {"limits { max_pixel: 5 }", "\"max_pixel\"; was max_pixels meant?"},
+      {"shutdown { timeout { seconds: 5 } }", "\"timeout\"; it has lame_duck, drain, grace"},
+      {"limits { default_ttl: 600 }", "; in braces: a duration is { seconds: 30 }"},
+      {"connections { keepalive: 30s }", "; numbers have no units: bytes are 1073741824"},
+      {"observability { metrics: 9464 }", "; text is in quotes"},
+      {"shutdown { drain { seconds: \"30\" } }", "; numbers are in no quotes"},
+      {"logging { json: yes }", "; use true or false"},
+      {"devices { backend: GPU }", "\"backend\"; use CPU or CUDA"},
+      {"identity { certificate_roles { key: \"x\" value: ROOT } }", "; use USER or ADMIN or METRICS"}};
+  for (const auto& [text, right] : cases)
+    EXPECT_THAT(std::string(configuration_of(text).status().message()), HasSubstr(right)) << text;
+}
+
 TEST(Configuration, ANameHasOneEntryOfAMap) {
   const auto complaint = [](const std::string& text) {
     return std::string(configuration_of(text).status().message());

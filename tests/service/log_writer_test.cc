@@ -1,16 +1,22 @@
 #include "server/runtime/log_writer.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
+
+#include "tests/support/temporary_folder.h"
 
 namespace cumulus::server {
 namespace {
@@ -31,8 +37,9 @@ class LogWriterIntoPipe : public ::testing::Test {
     EXPECT_EQ(::pipe(ends), 0);
     reader_ = ends[0];
     pipe_ = ends[1];
-    writer_ = std::make_unique<LogWriter>(
-        pipe_, kPending, [](std::uint64_t count) { return std::to_string(count) + " lost\n"; });
+    writer_ = std::make_unique<LogWriter>(pipe_, kPending, [](std::uint64_t count, int /*error*/) {
+      return std::to_string(count) + " lost\n";
+    });
   }
   ~LogWriterIntoPipe() override { close_reader(); }
 
@@ -109,6 +116,34 @@ TEST_F(LogWriterIntoPipe, LinesWithoutAReaderAreDropped) {
   for (int i = 0; i < 10; ++i) writer_->push(kLine);
   EXPECT_TRUE(writer_->flush(milliseconds(5000)));
   EXPECT_EQ(writer_->dropped(), 10u);
+}
+
+/// A disk that becomes full in the middle of a line, and has room again.
+TEST(LogWriterToAFullDisk, GoesOnWithWholeLinesAndSaysWhatWasMissing) {
+  rlimit files{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &files), 0);
+  const auto limit = [&](rlim_t bytes) {
+    const rlimit most{bytes, files.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &most), 0);
+  };
+  const auto before = ::signal(SIGXFSZ, SIG_IGN);
+  const testing::TemporaryFolder folder;
+  const std::string path = folder / "log";
+  LogWriter writer(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600), kPending,
+                   [](std::uint64_t count, int error) {
+                     return std::to_string(count) + " lost, " + (error == EFBIG ? "full" : "slow") + "\n";
+                   });
+  limit(10);
+  for (const char* line : {"one two\n", "three\n", "four\n"}) writer.push(line);
+  EXPECT_TRUE(writer.flush(milliseconds(5000)));
+  limit(files.rlim_cur);
+  writer.push("five\n");
+  EXPECT_TRUE(writer.flush(milliseconds(5000)));
+  ::signal(SIGXFSZ, before);
+  std::ifstream file(path);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_EQ(text, "one two\nth\nfive\n2 lost, full\n");
+  EXPECT_EQ(writer.dropped(), 2U);
 }
 
 TEST_F(LogWriterIntoPipe, AnotherFileTakesOverFromAStalledOne) {

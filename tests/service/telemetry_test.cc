@@ -140,6 +140,23 @@ TEST_F(TelemetryTest, ClientsAndTheirWordsMakeNoLabels) {
   EXPECT_EQ(metrics.value("cumulus_queue_wait_seconds_count", {{"principal", "other"}}), 50);
 }
 
+TEST_F(TelemetryTest, CertificatesAndFilesThatCannotBeUsedAreSeen) {
+  EXPECT_EQ(PrometheusText(text()).values_of("cumulus_files_usable", "files").size(), 0U);
+  const server::RuntimeMetrics now(
+      server_.runtime,
+      {.connections = {},
+       .serving = {},
+       .certificate_expiry = [] { return absl::FromUnixSeconds(1'800'000'000); },
+       .usable_files =
+           [] {
+             return std::vector<std::pair<std::string, bool>>{{"tokens", true}, {"certificates", false}};
+           }});
+  const PrometheusText metrics(server_.runtime.telemetry.text(&now));
+  EXPECT_EQ(metrics.value("cumulus_certificate_expiry_timestamp_seconds"), 1'800'000'000);
+  EXPECT_EQ(metrics.value("cumulus_files_usable", {{"files", "tokens"}}), 1);
+  EXPECT_EQ(metrics.value("cumulus_files_usable", {{"files", "certificates"}}), 0);
+}
+
 /// The dashboard and the alerts are read by nobody who would notice a name that is none.
 TEST_F(TelemetryTest, AlertsAndDashboardNameMetricsThatThereAre) {
   grpc::ClientContext good;

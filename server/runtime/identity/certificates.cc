@@ -9,8 +9,10 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <ctime>
 #include <system_error>
 #include <utility>
 
@@ -42,6 +44,21 @@ absl::Status check_dates(const X509* certificate, const std::string& path) {
   if (X509_cmp_current_time(X509_get0_notBefore(certificate)) > 0)
     return wrong(path, "holds a certificate that is not valid yet; look at this machine's clock");
   return absl::OkStatus();
+}
+
+/// When the first of them ends.
+absl::Time expiry_of(const std::string& certificates) {
+  const Bio texts = reader(certificates);
+  absl::Time first = absl::InfiniteFuture();
+  while (true) {
+    const Certificate next(PEM_read_bio_X509(texts.get(), nullptr, no_password, nullptr), &X509_free);
+    if (next == nullptr) break;
+    std::tm end{};
+    if (ASN1_TIME_to_tm(X509_get0_notAfter(next.get()), &end) == 1)
+      first = std::min(first, absl::FromTM(end, absl::UTCTimeZone()));
+  }
+  ERR_clear_error();  // that there is no further one
+  return first;
 }
 
 absl::Status check_pair(const TlsFiles& files, const std::string& certificate_text,
@@ -101,6 +118,7 @@ absl::StatusOr<Certificates::Texts> Certificates::read(const TlsFiles& files) {
   if (const absl::Status pair = check_pair(files, *certificate, *key); !pair.ok()) return pair;
   Texts texts;
   texts.pair = concat(*key, "\n", *certificate);
+  texts.expiry = expiry_of(*certificate);
   if (files.client_ca.empty()) return texts;
   const absl::StatusOr<std::string> authorities = read_small_file(files.client_ca, Writers::kOwner);
   if (!authorities.ok()) return authorities.status();
@@ -121,6 +139,7 @@ absl::Status Certificates::reload() {
   if (!texts.ok()) return texts.status();
   pair_.replace(texts->pair);
   client_ca_.replace(texts->client_ca);
+  expiry_ = absl::ToUnixSeconds(texts->expiry);
   return absl::OkStatus();
 }
 

@@ -2,8 +2,11 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
+#include <absl/time/time.h>
 #include <grpcpp/security/server_credentials.h>
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -39,19 +42,26 @@ class Certificates {
   std::shared_ptr<grpc::ServerCredentials> credentials() const;
   /// Reads the files anew; where something is wrong with them, what was read before stays.
   absl::Status reload();
+  /// When the certificate that is shown ends, or the first of those that issued it and are shown with it.
+  absl::Time expiry() const { return absl::FromUnixSeconds(expiry_); }
 
  private:
   struct Texts {
     std::string pair;  // certificates and key
     std::string client_ca;
+    absl::Time expiry;
   };
   static absl::StatusOr<Texts> read(const TlsFiles& files);
   Certificates(TlsFiles files, const Texts& texts)
-      : files_(std::move(files)), pair_(texts.pair), client_ca_(texts.client_ca) {}
+      : files_(std::move(files)),
+        pair_(texts.pair),
+        client_ca_(texts.client_ca),
+        expiry_(absl::ToUnixSeconds(texts.expiry)) {}
 
   const TlsFiles files_;
   PublishedText pair_;
   PublishedText client_ca_;
+  std::atomic<std::int64_t> expiry_;  // in seconds of the Unix epoch
 };
 
 }  // namespace cumulus::server

@@ -45,6 +45,7 @@ void Reloader::reload(Subject& subject) {
   } catch (const std::exception& problem) {  // no memory, no descriptor
     status = absl::InternalError(problem.what());
   }
+  subject.usable = status.ok();
   if (status.ok()) {
     spdlog::info("{}: read anew", subject.what);
   } else {
@@ -55,6 +56,13 @@ void Reloader::reload(Subject& subject) {
 void Reloader::reload_all() {
   const std::lock_guard lock(mutex_);
   for (Subject& subject : subjects_) reload(subject);
+}
+
+std::vector<std::pair<std::string, bool>> Reloader::usable() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<std::pair<std::string, bool>> each;
+  for (const Subject& subject : subjects_) each.emplace_back(subject.what, subject.usable);
+  return each;
 }
 
 void Reloader::run() {

@@ -45,6 +45,7 @@ class Reloader {
     std::string what;  // "tokens", for the log
     WatchedFiles files;
     std::function<absl::Status()> reload;
+    bool usable = true;  // what was read last of all
   };
 
   Reloader(std::vector<Subject> subjects, absl::Duration interval);
@@ -54,13 +55,15 @@ class Reloader {
 
   /// Reads everything anew, whether it seems changed or not. Returns when that is done.
   void reload_all();
+  /// Of each of the subjects, whether its files could be used when they were read last of all.
+  std::vector<std::pair<std::string, bool>> usable() const;
 
  private:
   static void reload(Subject& subject);
   void run();
 
   const absl::Duration interval_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable wake_;
   bool stopping_ = false;
   std::vector<Subject> subjects_;

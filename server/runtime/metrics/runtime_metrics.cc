@@ -54,6 +54,7 @@ std::vector<MetricFamily> RuntimeMetrics::Collect() const {
   families.push_back(std::move(build));
   add_devices(families);
   add_sessions(families);
+  add_files(families);
   add_process(families);
   return families;
 }
@@ -111,6 +112,22 @@ void RuntimeMetrics::add_sessions(Families& families) const {
   families.push_back(std::move(evictions));
 }
 
+void RuntimeMetrics::add_files(Families& families) const {
+  MetricFamily expiry = gauge("cumulus_certificate_expiry_timestamp_seconds",
+                              "When the server's certificate, or one that it is shown with, ends.");
+  if (sources_.certificate_expiry)
+    add(expiry, {}, absl::ToDoubleSeconds(sources_.certificate_expiry() - absl::UnixEpoch()));
+  MetricFamily usable =
+      gauge("cumulus_files_usable",
+            "0 while files that have changed cannot be used, and what they held before still is.");
+  if (sources_.usable_files) {
+    for (const auto& [files, fine] : sources_.usable_files())
+      add(usable, {{"files", files}}, fine ? 1.0 : 0.0);
+  }
+  families.push_back(std::move(expiry));
+  families.push_back(std::move(usable));
+}
+
 void RuntimeMetrics::add_process(Families& families) const {
   const ProcessFigures process = read_process_figures();
   const MemoryBudget& images = *runtime_.decoded_images;
@@ -129,7 +146,7 @@ void RuntimeMetrics::add_process(Families& families) const {
              sources_.connections ? sources_.connections() : std::size_t{0});
   add_single(families, gauge("cumulus_serving", "1 while health says SERVING."),
              sources_.serving && sources_.serving() ? 1.0 : 0.0);
-  add_single(families, counter("cumulus_log_lines_dropped_total", "Log lines that nobody could read."),
+  add_single(families, counter("cumulus_log_lines_dropped_total", "Log lines that could not be written."),
              static_cast<std::size_t>(dropped_log_lines()));
   // These names are Prometheus's own convention.
   add_single(families, gauge("process_resident_memory_bytes", "Resident memory."), process.resident_bytes);
