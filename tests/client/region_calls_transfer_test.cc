@@ -60,6 +60,28 @@ TEST_F(LibraryOnADevice, UploadsAnArrayAgainAndAgain) {
   EXPECT_TRUE(comes_back(shared_array(bytes), bytes));
 }
 
+TEST_F(LibraryOnADevice, HasItsCopyBegunByTheKnock) {
+  const std::vector<std::uint8_t> bytes = some_bytes();
+  ASSERT_TRUE(comes_back(shared_array(bytes), bytes));  // by gRPC; from now on the server knows the region's like
+  Array array = shared_array(bytes);
+  for (const std::uint8_t letter : {'a', 'b', 'c'}) {
+    const std::vector<std::uint8_t> letters(kBytes, letter);
+    std::memset(array.mutable_bytes().data(), letter, kBytes);
+    UploadOptions streams;
+    streams.connections = 1;
+    if (letter == 'c') {
+      ASSERT_TRUE(session_.upload(array.view(), streams).ok());  // knocks, and calls another way
+      std::memset(array.mutable_bytes().data(), 'd', kBytes);
+      EXPECT_TRUE(comes_back(array, std::vector<std::uint8_t>(kBytes, 'd')));
+      continue;
+    }
+    const std::size_t copies = staged_.all_copies();
+    ASSERT_TRUE(session_.upload(array.view()).ok());
+    EXPECT_EQ(staged_.all_copies(), copies + 2) << "the array and its head, not once more at the CALL";
+    EXPECT_TRUE(comes_back(array, letters));
+  }
+}
+
 TEST_F(LibraryOnADevice, LeavesAnArrayWholeWhoseUploadWasGivenUp) {
   const std::vector<std::uint8_t> bytes = some_bytes();
   const Array array = shared_array(bytes);
