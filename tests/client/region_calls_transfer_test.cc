@@ -62,7 +62,8 @@ TEST_F(LibraryOnADevice, UploadsAnArrayAgainAndAgain) {
 
 TEST_F(LibraryOnADevice, HasItsCopyBegunByTheKnock) {
   const std::vector<std::uint8_t> bytes = some_bytes();
-  ASSERT_TRUE(comes_back(shared_array(bytes), bytes));  // by gRPC; from now on the server knows the region's like
+  ASSERT_TRUE(
+      comes_back(shared_array(bytes), bytes));  // by gRPC; from now on the server knows the region's like
   Array array = shared_array(bytes);
   for (const std::uint8_t letter : {'a', 'b', 'c'}) {
     const std::vector<std::uint8_t> letters(kBytes, letter);
@@ -108,6 +109,30 @@ TEST_F(LibraryOnADevice, LeavesAnArrayWholeWhoseUploadWasGivenUp) {
   // Its connection may bring that call's answer yet: a ring took it, beside the first array's region.
   EXPECT_TRUE(eventually([&] { return server_.socket->shares().regions() == 2; }))
       << server_.socket->shares().regions();
+}
+
+/// Of a GPU, whose copies go on while their CALL is made.
+TEST(LibraryOnAGpuCuda, BringsWhatLiesThereAtEachUpload) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << cuda_unavailable_reason();
+  SharedMemoryServer server(
+      server::make_gpu_device({.budget_bytes = TransferServer::kBudget, .landing_bytes = 8192}));
+  ConnectOptions connection;
+  connection.credentials = Credentials();
+  const absl::StatusOr<Client> client = Client::connect(server.address, connection);
+  ASSERT_TRUE(client.ok()) << client.status();
+  const absl::StatusOr<Session> session = client->create_session();
+  absl::StatusOr<Array> array =
+      session->allocate_shared(ElementType::kUint8, {static_cast<std::int64_t>(kBytes)});
+  ASSERT_TRUE(array.ok()) << array.status();
+  for (std::uint8_t letter = 'a'; letter <= 'z'; ++letter) {
+    std::memset(array->mutable_bytes().data(), letter, kBytes);
+    const absl::StatusOr<Buffer> buffer = session->upload(array->view());
+    ASSERT_TRUE(buffer.ok()) << buffer.status();
+    std::memset(array->mutable_bytes().data(), '.', kBytes);
+    const auto back = session->download<std::uint8_t>(*buffer);
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(*back, std::vector<std::uint8_t>(kBytes, letter));
+  }
 }
 
 }  // namespace

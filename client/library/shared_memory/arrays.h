@@ -42,7 +42,7 @@ class SharedArrays {
     std::shared_ptr<SharedRegion> region;
     std::size_t bytes = 0;
     bool knocked = false;  // an upload that is under way has
-    bool given = false;  // what the server has of it is no longer what lies here
+    bool given = false;    // what the server has of it is no longer what lies here
   };
 
   /// Null where the server does not see what lies there.

@@ -47,9 +47,9 @@ EarlyCopy::~EarlyCopy() { one_is_under_way = false; }
 void EarlyCopy::copy() {
   memory_ = device_.allocate(memory_bytes_);
   head_ = device_.allocate_head();
-  device_.copy_in_and_read_head(region_->memory().first(memory_bytes_), memory_,
-                                {head_.data(), std::min(memory_bytes_, kHeadBytes)},
-                                [self = shared_from_this()](const absl::Status& status) { self->end(status); });
+  device_.copy_in_and_read_head(
+      region_->memory().first(memory_bytes_), memory_, {head_.data(), std::min(memory_bytes_, kHeadBytes)},
+      [self = shared_from_this()](const absl::Status& status) { self->end(status); });
 }
 
 void EarlyCopy::uncount() { counted_.release(); }

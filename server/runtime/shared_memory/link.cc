@@ -159,12 +159,11 @@ void SharedLink::refuse(std::string_view why) {
 }
 
 bool SharedLink::send_region(const SharedRegion& region) {
-  SharedMemoryMessage head{
-      .kind = SharedMemoryMessage::kRegion,
-      .offset = (region.freezes() ? kRegionIsTaken : 0) |
-                (sends_calls_ ? kTakesAll : 0) |
-                (owner().has_value() ? kRegionIsKnown : 0),
-      .bytes = region.bytes()};
+  SharedMemoryMessage head{.kind = SharedMemoryMessage::kRegion,
+                           .offset = (region.freezes() ? kRegionIsTaken : 0) |
+                                     (sends_calls_ ? kTakesAll : 0) |
+                                     (owner().has_value() ? kRegionIsKnown : 0),
+                           .bytes = region.bytes()};
   if (region.kind() == SharedRegion::Kind::kRing) head.slot = kSharedSlots;
   std::string id = region.id();
   std::array<iovec, 2> parts{iovec{&head, sizeof(head)}, iovec{id.data(), id.size()}};

@@ -92,7 +92,7 @@ class SharedLink : public std::enable_shared_from_this<SharedLink> {
   // Of the thread in serve(): what began at the last message, a KNOCK; whether another did for nothing.
   std::shared_ptr<EarlyCopy> early_;
   bool knocked_in_vain_ = false;
-  mutable std::mutex mutex_;   // of what follows
+  mutable std::mutex mutex_;  // of what follows
   std::shared_ptr<SharedRegion> region_;
   std::optional<Principal> owner_;
   std::shared_ptr<RingUser> user_;

@@ -163,12 +163,12 @@ absl::Status SharedMemoryService::begin(const std::shared_ptr<SharedLink>& link,
                                         Asked asked) {
   const SharedMemoryMessage& message = asked.message;
   const std::string_view method = method_of(message.slot);
-  absl::Status status = method.empty()
-                            ? bad_request("UNEXPECTED_DOORBELL",
-                                          concat("a CALL of kind ", message.slot,
-                                                 " came; 0 writes, 1 reads, 2 reads into what it gives, and 3 "
-                                                 "writes what a KNOCK told of"))
-                            : absl::OkStatus();
+  absl::Status status =
+      method.empty() ? bad_request("UNEXPECTED_DOORBELL",
+                                   concat("a CALL of kind ", message.slot,
+                                          " came; 0 writes, 1 reads, 2 reads into what it gives, and 3 "
+                                          "writes what a KNOCK told of"))
+                     : absl::OkStatus();
   if (status.ok() && !is_known_by_the_socket(caller)) {
     status = bad_request("UNEXPECTED_DOORBELL", concat("a CALL came by ", caller.name,
                                                        ", who shows a token or a certificate; call by gRPC"));

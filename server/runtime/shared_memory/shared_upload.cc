@@ -79,9 +79,8 @@ absl::Status SharedUpload::check_room() {
 }
 
 void SharedUpload::take_from(EarlyCopy& copy) {
-  copy.give_to({target_->memory(), head_, [self = shared_from_this(), this](const absl::Status& status) {
-                  take_whole(status);
-                }});
+  copy.give_to({target_->memory(), head_,
+                [self = shared_from_this(), this](const absl::Status& status) { take_whole(status); }});
 }
 
 void SharedUpload::take_whole(const absl::Status& copied) {
