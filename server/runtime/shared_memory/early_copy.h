@@ -2,6 +2,7 @@
 
 #include <absl/status/status.h>
 
+#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -40,7 +41,8 @@ class EarlyCopy : public std::enable_shared_from_this<EarlyCopy> {
     HostMemory& head;
     Done done;
   };
-  /// Once.
+  /// Once. Looks for the copy's end a while, where the process has cores to spare: what this thread has just
+  /// begun it finishes sooner than another, whose caches know nothing of it.
   void give_to(Taker taker);
 
  private:
@@ -56,7 +58,8 @@ class EarlyCopy : public std::enable_shared_from_this<EarlyCopy> {
   Reservation counted_;  // before the memory, which goes first
   BufferMemory memory_;
   HostMemory head_;
-  std::mutex mutex_;  // of what follows
+  std::atomic<bool> over_ = false;  // once there is a status
+  std::mutex mutex_;                // of what follows
   std::optional<absl::Status> status_;
   std::optional<Taker> taker_;
 };
