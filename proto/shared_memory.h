@@ -48,10 +48,13 @@ inline constexpr std::uint64_t kRegionIsKnown = 4;
 inline constexpr std::uint64_t kRegionTakesGifts = 8;
 /// The fifth of a REGION's: KNOCK may come, and pieces of an upload may be parts of a slot's.
 inline constexpr std::uint64_t kRegionTakesKnocks = 16;
+/// The sixth of a REGION's: KNOCK may say how many bytes an upload brings, and its CALL is kWriteKnocked.
+inline constexpr std::uint64_t kRegionTakesEarlyCopies = 32;
 
 /// Of a CALL, in its slot. kReadGiven: as kRead, and what the client would give after BEGIN is the server's
-/// at once: BEGIN does not come.
-enum class SharedMemoryCall : std::uint32_t { kWrite = 0, kRead = 1, kReadGiven = 2 };
+/// at once: BEGIN does not come. kWriteKnocked: as kWrite, and the array is since the KNOCK right before what
+/// it is now.
+enum class SharedMemoryCall : std::uint32_t { kWrite = 0, kRead = 1, kReadGiven = 2, kWriteKnocked = 3 };
 /// Of an ANSWER, in its offset: the transfer ended before it began, with the region as it was.
 inline constexpr std::uint64_t kAnswerOfNothing = 1;
 

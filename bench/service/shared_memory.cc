@@ -138,6 +138,10 @@ class SharedArraysOfTheRun {
     require(session_.download(buffer, array_->mutable_bytes()), "download");
   }
   std::span<const std::byte> bytes() const { return array_->bytes(); }
+  /// What the last upload has brought.
+  std::vector<std::uint8_t> on_the_server() const {
+    return value_or_throw(session_.download<std::uint8_t>(*uploaded_), "download");
+  }
 
  private:
   const Session& session_;
@@ -228,7 +232,8 @@ int measure(const TransferArguments& arguments, const std::string& backend, cons
   }
   take_turns(subjects, arguments.rounds);
   report(arguments, subjects, server.description());
-  return came_back({received, kept.bytes(), fresh.bytes()}, sent);
+  const std::vector<std::uint8_t> uploaded = born.on_the_server();
+  return came_back({received, kept.bytes(), fresh.bytes(), std::as_bytes(std::span(uploaded))}, sent);
 }
 
 }  // namespace

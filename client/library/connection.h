@@ -82,9 +82,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   /// With its calls it shows neither a token nor a certificate.
   bool shows_nothing() const { return authorization_.empty() && !encrypted_; }
   /// First of all in a transfer of `bytes`: where they are a shared array, the server's thread wakes
-  /// meanwhile.
+  /// meanwhile, and begins to copy those of an upload, which lasts as long as what is answered.
   void knock(std::span<const std::byte> bytes) {
-    if (shows_nothing()) shared_memory_.arrays()->knock(bytes);
+    if (shows_nothing()) shared_memory_.arrays()->knock(bytes, SharedArrays::For::kDownload);
+  }
+  UploadKnock knock_for_upload(std::span<const std::byte> bytes) {
+    return {shows_nothing() ? shared_memory_.arrays() : nullptr, bytes};
   }
   absl::Duration max_outage() const { return options_.max_outage; }
 

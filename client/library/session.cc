@@ -73,7 +73,7 @@ absl::Status check_connections(std::string_view what, int connections) {
 
 absl::StatusOr<Buffer> upload_array(const std::shared_ptr<SessionState>& session, const ArrayView& array,
                                     const UploadOptions& options) {
-  session->lease()->connection->knock(array.bytes());
+  const UploadKnock knock = session->lease()->connection->knock_for_upload(array.bytes());
   const absl::StatusOr<std::int64_t> count = element_count(array.shape());
   if (!count.ok()) return count.status();
   const std::size_t wanted = static_cast<std::size_t>(*count) * element_bytes(array.type());

@@ -160,6 +160,7 @@ void CudaDevice::synchronize() const {
 DeviceMemory CudaDevice::allocate(std::size_t bytes, CUstream_st* stream) {
   const std::size_t whole = align_block(bytes > 0 ? bytes : 1);
   void* data = pool_->kept.take(whole);
+  if (data == nullptr && stream == kOnlyKept) return {};
   if (data == nullptr) data = pool_->allocate(whole, stream);
   const auto give_back = [](void* pool, std::byte* block, std::size_t size) {
     auto* const owner = static_cast<Pool*>(pool);

@@ -6,7 +6,13 @@
 #include <utility>
 #include <vector>
 
+struct CUstream_st;
+
 namespace cumulus {
+
+/// To CudaDevice::allocate in a stream's place: a block that is kept, which any stream may use at once, or no
+/// memory where none is. Calls nothing of the driver's.
+inline constexpr CUstream_st* kOnlyKept = nullptr;
 
 /// Blocks of a pool that came back, for the next of exactly the same size: a driver's call for one takes 45
 /// us where its code is out of the caches. They are idle, so that any stream may use one at once.

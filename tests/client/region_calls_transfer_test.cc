@@ -60,6 +60,29 @@ TEST_F(LibraryOnADevice, UploadsAnArrayAgainAndAgain) {
   EXPECT_TRUE(comes_back(shared_array(bytes), bytes));
 }
 
+TEST_F(LibraryOnADevice, HasItsCopyBegunByTheKnock) {
+  const std::vector<std::uint8_t> bytes = some_bytes();
+  ASSERT_TRUE(
+      comes_back(shared_array(bytes), bytes));  // by gRPC; from now on the server knows the region's like
+  Array array = shared_array(bytes);
+  for (const std::uint8_t letter : {'a', 'b', 'c'}) {
+    const std::vector<std::uint8_t> letters(kBytes, letter);
+    std::memset(array.mutable_bytes().data(), letter, kBytes);
+    UploadOptions streams;
+    streams.connections = 1;
+    if (letter == 'c') {
+      ASSERT_TRUE(session_.upload(array.view(), streams).ok());  // knocks, and calls another way
+      std::memset(array.mutable_bytes().data(), 'd', kBytes);
+      EXPECT_TRUE(comes_back(array, std::vector<std::uint8_t>(kBytes, 'd')));
+      continue;
+    }
+    const std::size_t copies = staged_.all_copies();
+    ASSERT_TRUE(session_.upload(array.view()).ok());
+    EXPECT_EQ(staged_.all_copies(), copies + 2) << "the array and its head, not once more at the CALL";
+    EXPECT_TRUE(comes_back(array, letters));
+  }
+}
+
 TEST_F(LibraryOnADevice, LeavesAnArrayWholeWhoseUploadWasGivenUp) {
   const std::vector<std::uint8_t> bytes = some_bytes();
   const Array array = shared_array(bytes);
@@ -86,6 +109,30 @@ TEST_F(LibraryOnADevice, LeavesAnArrayWholeWhoseUploadWasGivenUp) {
   // Its connection may bring that call's answer yet: a ring took it, beside the first array's region.
   EXPECT_TRUE(eventually([&] { return server_.socket->shares().regions() == 2; }))
       << server_.socket->shares().regions();
+}
+
+/// Of a GPU, whose copies go on while their CALL is made.
+TEST(LibraryOnAGpuCuda, BringsWhatLiesThereAtEachUpload) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << cuda_unavailable_reason();
+  SharedMemoryServer server(
+      server::make_gpu_device({.budget_bytes = TransferServer::kBudget, .landing_bytes = 8192}));
+  ConnectOptions connection;
+  connection.credentials = Credentials();
+  const absl::StatusOr<Client> client = Client::connect(server.address, connection);
+  ASSERT_TRUE(client.ok()) << client.status();
+  const absl::StatusOr<Session> session = client->create_session();
+  absl::StatusOr<Array> array =
+      session->allocate_shared(ElementType::kUint8, {static_cast<std::int64_t>(kBytes)});
+  ASSERT_TRUE(array.ok()) << array.status();
+  for (std::uint8_t letter = 'a'; letter <= 'z'; ++letter) {
+    std::memset(array->mutable_bytes().data(), letter, kBytes);
+    const absl::StatusOr<Buffer> buffer = session->upload(array->view());
+    ASSERT_TRUE(buffer.ok()) << buffer.status();
+    std::memset(array->mutable_bytes().data(), '.', kBytes);
+    const auto back = session->download<std::uint8_t>(*buffer);
+    ASSERT_TRUE(back.ok()) << back.status();
+    EXPECT_EQ(*back, std::vector<std::uint8_t>(kBytes, letter));
+  }
 }
 
 }  // namespace

@@ -65,7 +65,7 @@ TEST_F(RegionCallAttacks, OfGarbageAreClosed) {
   }
   RawSharedRegion ring(server_.socket->address());
   open_known(ring);
-  call(ring, static_cast<SharedMemoryCall>(3), write_text(1000));
+  call(ring, static_cast<SharedMemoryCall>(4), write_text(1000));
   EXPECT_TRUE(ring.is_closed());
 }
 

@@ -5,7 +5,9 @@
 
 #include <cstdint>
 #include <future>
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "google/rpc/status.pb.h"
 #include "tests/support/raw_shared_region.h"
@@ -16,10 +18,14 @@ namespace cumulus::testing {
 /// A server, and clients that ask for transfers on their regions' connections, message by message.
 class RegionCallsFixture : public ::testing::Test {
  protected:
+  explicit RegionCallsFixture(std::unique_ptr<server::Device> device = host_device())
+      : server_(std::move(device)) {}
+
   using Message = SharedMemoryMessage;
   static constexpr std::uint64_t kLong = 10'000'000'000;  // nanoseconds
   /// What each server says of CALL.
-  static constexpr std::uint64_t kTakes = kRegionTakesCalls | kRegionTakesGifts | kRegionTakesKnocks;
+  static constexpr std::uint64_t kTakes =
+      kRegionTakesCalls | kRegionTakesGifts | kRegionTakesKnocks | kRegionTakesEarlyCopies;
 
   /// Through a ring, by gRPC: then the server knows whose it is.
   void make_known(const RawSharedRegion& ring) {
@@ -89,7 +95,7 @@ class RegionCallsFixture : public ::testing::Test {
     return absl::Now() - start < limit;
   }
 
-  SharedMemoryServer server_{host_device()};
+  SharedMemoryServer server_;
 };
 
 }  // namespace cumulus::testing

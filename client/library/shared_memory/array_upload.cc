@@ -57,6 +57,7 @@ std::unique_ptr<SharedWrite> SharedWrite::start(Connection& connection, const Ca
   CallOptions terms = options.call;
   terms.timeout = connection.deadline(options.call, transfer_allowance(bytes.size())) - absl::Now();
   write->call_->expect_copy(bytes.size());
+  if (write->arrays_->take_knock(bytes)) write->call_->note_knock();
   write->call_->start(std::move(request), terms, context);
   return write;
 }

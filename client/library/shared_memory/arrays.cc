@@ -39,11 +39,19 @@ SharedArrays::Hold SharedArrays::find(std::span<const std::byte> bytes) {
   return entry == nullptr ? nullptr : entry->region;
 }
 
-void SharedArrays::knock(std::span<const std::byte> bytes) {
+void SharedArrays::knock(std::span<const std::byte> bytes, For transfer) {
   const std::lock_guard lock(mutex_);
-  const Entry* const entry = find_shared(bytes);
-  if (entry != nullptr && entry->region->takes_calls() && entry->region->takes_knocks())
-    (void)entry->region->send({.kind = SharedMemoryMessage::kKnock});
+  Entry* const entry = find_shared(bytes);
+  if (entry == nullptr || !entry->region->takes_calls() || !entry->region->takes_knocks()) return;
+  entry->knocked = transfer == For::kUpload && entry->region->takes_early_copies();
+  (void)entry->region->send(
+      {.kind = SharedMemoryMessage::kKnock, .bytes = entry->knocked ? bytes.size() : 0});
+}
+
+bool SharedArrays::take_knock(std::span<const std::byte> bytes) {
+  const std::lock_guard lock(mutex_);
+  Entry* const entry = find_shared(bytes);
+  return entry != nullptr && std::exchange(entry->knocked, false);
 }
 
 void SharedArrays::retire(const std::byte* array) {

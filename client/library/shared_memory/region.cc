@@ -106,6 +106,7 @@ absl::Status SharedRegion::take_answer() {
   takes_calls_ = (head.offset & kRegionTakesCalls) != 0;
   takes_gifts_ = (head.offset & kRegionTakesGifts) != 0;
   takes_knocks_ = (head.offset & kRegionTakesKnocks) != 0;
+  takes_early_copies_ = (head.offset & kRegionTakesEarlyCopies) != 0;
   known_ = (head.offset & kRegionIsKnown) != 0;
   bytes_ = head.bytes;
   return absl::OkStatus();

@@ -63,6 +63,8 @@ class SharedRegion {
   bool takes_gifts() const { return takes_gifts_; }
   /// Whether KNOCK may come, and pieces smaller than a slot.
   bool takes_knocks() const { return takes_knocks_; }
+  /// Whether a KNOCK may tell of an upload, so that its copy begins.
+  bool takes_early_copies() const { return takes_early_copies_; }
   /// A call of gRPC's that names the region has ended well. False where the server knew it before.
   bool note_known() const { return !known_.exchange(true); }
   /// Nothing has come that nobody has taken, and the connection is there.
@@ -79,6 +81,7 @@ class SharedRegion {
   bool takes_calls_ = false;
   bool takes_gifts_ = false;
   bool takes_knocks_ = false;
+  bool takes_early_copies_ = false;
   mutable std::atomic<bool> known_ = false;
   std::shared_ptr<const std::string> id_;
   std::size_t bytes_ = 0;

@@ -78,6 +78,7 @@ void RegionCall::start(SharedMemoryCall what, Request request, const CallOptions
 void RegionCall::call_over_region(SharedMemoryCall what, std::string_view request,
                                   const CallOptions& options) {
   over_region_ = true;
+  if (what == SharedMemoryCall::kWrite && knocked_) what = SharedMemoryCall::kWriteKnocked;
   if (what == SharedMemoryCall::kRead && region_.takes_gifts()) {
     what = SharedMemoryCall::kReadGiven;
     gave_ = true;

@@ -36,6 +36,8 @@ class RegionCall : public std::enable_shared_from_this<RegionCall> {
   const SharedRegion& region() const { return region_; }
   /// That one copy of so many bytes is all that the server does before it answers. Before start().
   void expect_copy(std::size_t bytes);
+  /// That a KNOCK has told of this upload. Before start().
+  void note_knock() { knocked_ = true; }
   /// The request without its region.
   void start(v1::WriteSharedRequest request, const CallOptions& options, const CallContext& context);
   void start(v1::ReadSharedRequest request, const CallOptions& options, const CallContext& context);
@@ -92,6 +94,7 @@ class RegionCall : public std::enable_shared_from_this<RegionCall> {
   std::chrono::microseconds looks_for_ = BriefWait::kBriefly;
   bool over_region_ = false;
   bool gave_ = false;
+  bool knocked_ = false;
   std::atomic<bool> ended_before_begin_ = false;  // of such a call, as its answer says
   absl::Time deadline_ = absl::InfiniteFuture();  // of such a call
   std::atomic<bool> cancelled_ = false;           // likewise

@@ -19,11 +19,15 @@
 #include "proto/cores.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
+#include "server/runtime/shared_memory/early_copy.h"
 
 namespace cumulus::server {
 namespace {
 
 constexpr int kSecondsToAsk = 5;
+/// What a client that sends CALL is told of.
+constexpr std::uint64_t kTakesAll =
+    kRegionTakesCalls | kRegionTakesGifts | kRegionTakesKnocks | kRegionTakesEarlyCopies;
 
 void limit_wait(int socket, int seconds) {
   const timeval limit{.tv_sec = seconds, .tv_usec = 0};
@@ -155,12 +159,11 @@ void SharedLink::refuse(std::string_view why) {
 }
 
 bool SharedLink::send_region(const SharedRegion& region) {
-  SharedMemoryMessage head{
-      .kind = SharedMemoryMessage::kRegion,
-      .offset = (region.freezes() ? kRegionIsTaken : 0) |
-                (sends_calls_ ? kRegionTakesCalls | kRegionTakesGifts | kRegionTakesKnocks : 0) |
-                (owner().has_value() ? kRegionIsKnown : 0),
-      .bytes = region.bytes()};
+  SharedMemoryMessage head{.kind = SharedMemoryMessage::kRegion,
+                           .offset = (region.freezes() ? kRegionIsTaken : 0) |
+                                     (sends_calls_ ? kTakesAll : 0) |
+                                     (owner().has_value() ? kRegionIsKnown : 0),
+                           .bytes = region.bytes()};
   if (region.kind() == SharedRegion::Kind::kRing) head.slot = kSharedSlots;
   std::string id = region.id();
   std::array<iovec, 2> parts{iovec{&head, sizeof(head)}, iovec{id.data(), id.size()}};
@@ -188,6 +191,7 @@ void SharedLink::serve(RegionCalls& calls) {
       end = wrong;
     }
   }
+  early_.reset();
   std::shared_ptr<RingUser> user;
   bool kept = false;
   {
@@ -209,36 +213,64 @@ absl::Status SharedLink::take_messages(RegionCalls& calls) {
         !taken.ok())
       return taken;
     look_for_the_next(socket_.number());
+    wait_for_its_call();
   }
   return absl::OkStatus();
 }
 
 absl::Status SharedLink::take_message(RegionCalls& calls, const SharedMemoryMessage& message,
                                       std::string_view text) {
+  std::shared_ptr<EarlyCopy> early = take_early(message);
   std::shared_ptr<RingUser> user;
   {
     const std::lock_guard lock(mutex_);
     if (closed_) return absl::OkStatus();
     user = user_;
   }
-  if (message.kind == SharedMemoryMessage::kKnock) return absl::OkStatus();
+  if (message.kind == SharedMemoryMessage::kKnock) {
+    if (user == nullptr) early_ = begin_early(calls, message.bytes);
+    return absl::OkStatus();
+  }
   if (user != nullptr) return user->take(message);
-  if (message.kind == SharedMemoryMessage::kCall) return take_call(calls, message, text);
+  if (message.kind == SharedMemoryMessage::kCall) return take_call(calls, {message, text, std::move(early)});
   // One that comes when the transfer has just ended.
   if (message.kind == SharedMemoryMessage::kCancel) return absl::OkStatus();
   return bad_request("UNEXPECTED_DOORBELL",
                      concat("a message of kind ", message.kind, " came outside of a transfer"));
 }
 
-absl::Status SharedLink::take_call(RegionCalls& calls, const SharedMemoryMessage& message,
-                                   std::string_view request) {
+std::shared_ptr<EarlyCopy> SharedLink::begin_early(RegionCalls& calls, std::size_t bytes) {
+  const std::optional<Principal> owner = this->owner();
+  if (bytes == 0 || knocked_in_vain_ || !sends_calls_ || !owner.has_value()) return nullptr;
+  return calls.begin_early(region(), *owner, bytes);
+}
+
+std::shared_ptr<EarlyCopy> SharedLink::take_early(const SharedMemoryMessage& message) {
+  std::shared_ptr<EarlyCopy> early = std::exchange(early_, nullptr);
+  if (early == nullptr) return nullptr;
+  if (message.kind == SharedMemoryMessage::kCall &&
+      message.slot == static_cast<std::uint32_t>(SharedMemoryCall::kWriteKnocked))
+    return early;
+  knocked_in_vain_ = true;
+  return nullptr;
+}
+
+void SharedLink::wait_for_its_call() {
+  constexpr int kMilliseconds = 20;
+  pollfd entry{socket_.number(), POLLIN, 0};
+  if (early_ == nullptr || ::poll(&entry, 1, kMilliseconds) != 0) return;
+  early_.reset();
+  knocked_in_vain_ = true;
+}
+
+absl::Status SharedLink::take_call(RegionCalls& calls, RegionCalls::Asked asked) {
   const std::optional<Principal> owner = this->owner();
   if (!sends_calls_ || !owner.has_value()) {
     return bad_request("UNEXPECTED_DOORBELL",
                        "a CALL came, of which the first message did not tell, or before a call of gRPC's had "
                        "named the region");
   }
-  return calls.begin(shared_from_this(), *owner, message, request);
+  return calls.begin(shared_from_this(), *owner, std::move(asked));
 }
 
 void SharedLink::close() {

@@ -77,13 +77,22 @@ class SharedLink : public std::enable_shared_from_this<SharedLink> {
   /// OK where the client has hung up.
   absl::Status take_messages(RegionCalls& calls);
   absl::Status take_message(RegionCalls& calls, const SharedMemoryMessage& message, std::string_view text);
-  absl::Status take_call(RegionCalls& calls, const SharedMemoryMessage& message, std::string_view request);
+  absl::Status take_call(RegionCalls& calls, RegionCalls::Asked asked);
+  /// Of a KNOCK: null where none begins.
+  std::shared_ptr<EarlyCopy> begin_early(RegionCalls& calls, std::size_t bytes);
+  /// The copy that began, where `message` is the CALL for it; any other ends its wait.
+  std::shared_ptr<EarlyCopy> take_early(const SharedMemoryMessage& message);
+  /// Lets a copy go whose CALL does not come soon.
+  void wait_for_its_call();
 
   const Descriptor socket_;
   RegionShares::Share share_;  // until there is a region
   bool sends_calls_ = false;   // the client, as it said first of all
   std::string like_;           // likewise: the id of a region whose caller this one's is
-  mutable std::mutex mutex_;   // of what follows
+  // Of the thread in serve(): what began at the last message, a KNOCK; whether another did for nothing.
+  std::shared_ptr<EarlyCopy> early_;
+  bool knocked_in_vain_ = false;
+  mutable std::mutex mutex_;  // of what follows
   std::shared_ptr<SharedRegion> region_;
   std::optional<Principal> owner_;
   std::shared_ptr<RingUser> user_;

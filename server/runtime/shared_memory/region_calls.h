@@ -2,6 +2,7 @@
 
 #include <absl/status/status.h>
 
+#include <cstddef>
 #include <memory>
 #include <string_view>
 
@@ -10,16 +11,27 @@
 
 namespace cumulus::server {
 
+class EarlyCopy;
 class SharedLink;
+class SharedRegion;
 
 /// Begins the transfers that clients ask for on their regions' connections.
 class RegionCalls {
  public:
   virtual ~RegionCalls() = default;
-  /// By `caller`, whose region the link's is. `text` is what follows `message`. An error where that is no
-  /// call: the link is closed.
+  /// A CALL, and the copy that began at the KNOCK before it, where one did.
+  struct Asked {
+    const SharedMemoryMessage& message;
+    std::string_view text;  // what follows the message
+    std::shared_ptr<EarlyCopy> early = nullptr;
+  };
+  /// By `caller`, whose region the link's is. An error where that is no call: the link is closed.
   virtual absl::Status begin(const std::shared_ptr<SharedLink>& link, const Principal& caller,
-                             const SharedMemoryMessage& message, std::string_view text) = 0;
+                             Asked asked) = 0;
+  /// `caller` is about to ask for an upload of the first `bytes` of its array's region. Null where nothing is
+  /// copied yet.
+  virtual std::shared_ptr<EarlyCopy> begin_early(const std::shared_ptr<SharedRegion>& region,
+                                                 const Principal& caller, std::size_t bytes) = 0;
 };
 
 }  // namespace cumulus::server

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "server/runtime/shared_memory/shared_upload.h"
 
 namespace cumulus::server {
@@ -9,12 +12,15 @@ namespace cumulus::server {
 class RegionUpload final : public SharedUpload {
  public:
   using SharedUpload::SharedUpload;
+  void use(std::shared_ptr<EarlyCopy> early) override { early_ = std::move(early); }
 
  private:
   absl::Status prepare() override;
   std::function<BufferMemory()> provider() override;
   absl::Status take_array() override;
   absl::Status take_doorbell(const SharedMemoryMessage& message) override;
+
+  std::shared_ptr<EarlyCopy> early_;  // until it is taken
 };
 
 }  // namespace cumulus::server

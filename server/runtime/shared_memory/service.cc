@@ -11,6 +11,7 @@
 #include "server/runtime/instance.h"
 #include "server/runtime/shared_memory/device_download.h"
 #include "server/runtime/shared_memory/device_upload.h"
+#include "server/runtime/shared_memory/early_copy.h"
 #include "server/runtime/shared_memory/region_download.h"
 #include "server/runtime/shared_memory/region_upload.h"
 #include "server/runtime/shared_memory/ring_download.h"
@@ -111,6 +112,7 @@ bool is_known_by_the_socket(const Principal& caller) {
 std::string_view method_of(std::uint32_t what) {
   switch (static_cast<SharedMemoryCall>(what)) {
     case SharedMemoryCall::kWrite:
+    case SharedMemoryCall::kWriteKnocked:
       return kWriteShared;
     case SharedMemoryCall::kRead:
     case SharedMemoryCall::kReadGiven:
@@ -158,24 +160,26 @@ SharedMemoryService::~SharedMemoryService() {
 }
 
 absl::Status SharedMemoryService::begin(const std::shared_ptr<SharedLink>& link, const Principal& caller,
-                                        const SharedMemoryMessage& message, std::string_view text) {
+                                        Asked asked) {
+  const SharedMemoryMessage& message = asked.message;
   const std::string_view method = method_of(message.slot);
-  absl::Status status = method.empty()
-                            ? bad_request("UNEXPECTED_DOORBELL",
-                                          concat("a CALL of kind ", message.slot,
-                                                 " came; 0 writes, 1 reads, and 2 reads into what it gives"))
-                            : absl::OkStatus();
+  absl::Status status =
+      method.empty() ? bad_request("UNEXPECTED_DOORBELL",
+                                   concat("a CALL of kind ", message.slot,
+                                          " came; 0 writes, 1 reads, 2 reads into what it gives, and 3 "
+                                          "writes what a KNOCK told of"))
+                     : absl::OkStatus();
   if (status.ok() && !is_known_by_the_socket(caller)) {
     status = bad_request("UNEXPECTED_DOORBELL", concat("a CALL came by ", caller.name,
                                                        ", who shows a token or a certificate; call by gRPC"));
   }
   if (status.ok()) {
-    const CallText said = split_text(message, text);
+    const CallText said = split_text(message, asked.text);
     const absl::Duration timeout =
         absl::Nanoseconds(static_cast<std::int64_t>(std::min<std::uint64_t>(message.offset, INT64_MAX)));
     Transfer::Options options = transfers_.options(method, timeout, caller, parse_traceparent(said.trace));
     status = method == kWriteShared
-                 ? begin_write(link, std::move(options), said.request)
+                 ? begin_write(link, std::move(options), said.request, std::move(asked.early))
                  : begin_read(link, std::move(options), said.request, gives_of(message.slot));
   }
   // An operator sees it as any call that did not begin.
@@ -185,14 +189,22 @@ absl::Status SharedMemoryService::begin(const std::shared_ptr<SharedLink>& link,
   return status;
 }
 
+std::shared_ptr<EarlyCopy> SharedMemoryService::begin_early(const std::shared_ptr<SharedRegion>& region,
+                                                            const Principal& caller, std::size_t bytes) {
+  if (region == nullptr || runtime_.devices.size() != 1 || !is_known_by_the_socket(caller)) return nullptr;
+  return EarlyCopy::begin(*runtime_.devices.front().device, region, bytes);
+}
+
 absl::Status SharedMemoryService::begin_write(const std::shared_ptr<SharedLink>& link,
-                                              Transfer::Options options, std::string_view request) {
+                                              Transfer::Options options, std::string_view request,
+                                              std::shared_ptr<EarlyCopy> early) {
   const auto wanted = read_request<v1::WriteSharedRequest>(request);
   if (!wanted.ok()) return wanted.status();
   options.min_rate = runtime_.configuration.limits.min_upload_rate;
   const auto buffer = std::make_shared<v1::Buffer>();
   const auto upload = make_upload(kind_of(*link), runtime_, link, std::move(options),
                                   answer_over(link, buffer, calls_), buffer.get());
+  upload->use(std::move(early));
   upload->begin(*wanted);
   transfers_.watch().add(upload);  // which may wake its thread: the copy is on its way
   return absl::OkStatus();

@@ -30,15 +30,17 @@ class SharedMemoryService final : public v1::SharedMemory::CallbackService,
   grpc::ServerUnaryReactor* ReadShared(grpc::CallbackServerContext* context,
                                        const v1::ReadSharedRequest* request,
                                        v1::ReadSharedResponse* response) override;
-  absl::Status begin(const std::shared_ptr<SharedLink>& link, const Principal& caller,
-                     const SharedMemoryMessage& message, std::string_view text) override;
+  absl::Status begin(const std::shared_ptr<SharedLink>& link, const Principal& caller, Asked asked) override;
+  /// Where the server has one device: which one the CALL's session is of is not known yet.
+  std::shared_ptr<EarlyCopy> begin_early(const std::shared_ptr<SharedRegion>& region, const Principal& caller,
+                                         std::size_t bytes) override;
   void count_work_in(std::shared_ptr<OpenCalls> calls) override { calls_ = std::move(calls); }
 
  private:
   absl::StatusOr<std::shared_ptr<SharedLink>> find(const std::string& region, const Principal& caller);
   /// Of CALL. An error where the request is none.
   absl::Status begin_write(const std::shared_ptr<SharedLink>& link, Transfer::Options options,
-                           std::string_view request);
+                           std::string_view request, std::shared_ptr<EarlyCopy> early);
   absl::Status begin_read(const std::shared_ptr<SharedLink>& link, Transfer::Options options,
                           std::string_view request, SharedDownload::Gives gives);
   grpc::ServerUnaryReactor* refuse(grpc::CallbackServerContext& context, std::string_view rpc,

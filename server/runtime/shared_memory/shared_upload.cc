@@ -78,6 +78,11 @@ absl::Status SharedUpload::check_room() {
                                     target_->description().shape.text(), " has ", target_->total_bytes()));
 }
 
+void SharedUpload::take_from(EarlyCopy& copy) {
+  copy.give_to({target_->memory(), head_,
+                [self = shared_from_this(), this](const absl::Status& status) { take_whole(status); }});
+}
+
 void SharedUpload::take_whole(const absl::Status& copied) {
   if (!copied.ok()) {
     end(copied);

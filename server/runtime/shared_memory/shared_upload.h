@@ -5,6 +5,7 @@
 #include <span>
 
 #include "cumulus/v1/shared_memory.pb.h"
+#include "server/runtime/shared_memory/early_copy.h"
 #include "server/runtime/shared_memory/shared_transfer.h"
 #include "server/runtime/transfer/upload_target.h"
 
@@ -18,6 +19,8 @@ class SharedUpload : public SharedTransfer, public UploadStream {
                v1::Buffer* response);
   ~SharedUpload() override;
 
+  /// Before begin(): a copy of what the call brings may be under way.
+  virtual void use(std::shared_ptr<EarlyCopy> /*early*/) {}
   void begin(const v1::WriteSharedRequest& request);
 
   bool answer(const ResidentBuffer& buffer) override;
@@ -41,6 +44,8 @@ class SharedUpload : public SharedTransfer, public UploadStream {
   /// there. It is what requests are checked by, and read where the kernels will read it: the client may have
   /// changed its own memory meanwhile.
   std::span<std::byte> head() const;
+  /// Takes what the copy brings, the array and its head.
+  void take_from(EarlyCopy& copy);
   /// The end of the one copy that brings the array and its head.
   void take_whole(const absl::Status& copied);
   /// All bytes lie in the array's memory, and its head in head().

@@ -175,10 +175,16 @@ void SharedMemorySocket::begin_calls_by(RegionCalls* calls) {
 }
 
 absl::Status SharedMemorySocket::begin(const std::shared_ptr<SharedLink>& link, const Principal& caller,
-                                       const SharedMemoryMessage& message, std::string_view request) {
+                                       Asked asked) {
   const std::shared_lock lock(calls_mutex_);
   if (calls_ == nullptr) return no_answer("DRAINING", "the server takes no more calls");
-  return calls_->begin(link, caller, message, request);
+  return calls_->begin(link, caller, std::move(asked));
+}
+
+std::shared_ptr<EarlyCopy> SharedMemorySocket::begin_early(const std::shared_ptr<SharedRegion>& region,
+                                                           const Principal& caller, std::size_t bytes) {
+  const std::shared_lock lock(calls_mutex_);
+  return calls_ == nullptr ? nullptr : calls_->begin_early(region, caller, bytes);
 }
 
 void SharedMemorySocket::wake() const {

@@ -55,8 +55,9 @@ class SharedMemorySocket final : private RegionCalls {
   };
 
   SharedMemorySocket(Runtime& runtime, std::string address, Descriptor listener, std::optional<gid_t> group);
-  absl::Status begin(const std::shared_ptr<SharedLink>& link, const Principal& caller,
-                     const SharedMemoryMessage& message, std::string_view request) override;
+  absl::Status begin(const std::shared_ptr<SharedLink>& link, const Principal& caller, Asked asked) override;
+  std::shared_ptr<EarlyCopy> begin_early(const std::shared_ptr<SharedRegion>& region, const Principal& caller,
+                                         std::size_t bytes) override;
   void run();
   /// So that the thread looks what there is to do.
   void wake() const;
