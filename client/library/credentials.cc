@@ -69,7 +69,8 @@ absl::Status check_address(const std::string& target) {
                      port >= 1 && port <= 65535;
   if (right) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("server: is ", target, "; HOST:PORT with a port of 1 to 65535, or unix:PATH, is right"));
+      absl::StrCat("server: is ", target.empty() ? "empty" : target,
+                   "; HOST:PORT with a port of 1 to 65535, or unix:PATH, is right"));
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> tls_credentials(const Credentials& credentials) {

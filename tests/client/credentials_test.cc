@@ -84,6 +84,7 @@ TEST_F(ClientCredentials, AnAddressHasAPort) {
                               "[::1]", "http://localhost", "grpc://localhost:1"})
     EXPECT_THAT(complaint(address, {}),
                 HasSubstr(std::string("server: is ") + address + "; HOST:PORT with a port of 1 to 65535"));
+  EXPECT_THAT(complaint("", {}), HasSubstr("server: is empty; HOST:PORT"));
 }
 
 TEST_F(ClientCredentials, AnAuthorityIsACertificate) {

@@ -182,6 +182,20 @@ TEST_F(ImageJobs, EvaluatesDensitiesAtPositionsAndDirections) {
   write_points("<f4", 3, up_right);
   EXPECT_EQ(evaluated(folder_ / "map.cst"), std::vector<float>{sampling::pdf(view, up_right.data())});
   fail({"evaluate-density", kMap, kMap, "-o", folder_ / "pdf.npy"}, "does not begin as a .npy file");
+  // What draw-samples writes, which has a density at the end of each record.
+  for (const std::string projection : {"lat-long", "plane"}) {
+    const std::size_t floats = projection == "plane" ? 3 : 6;
+    succeed({"sampling-table", kMap, "--projection", projection, "-o", folder_ / "drawn.cst"});
+    succeed({"draw-samples", folder_ / "drawn.cst", "-n", "5", "-o", folder_ / "points.npy"});
+    const std::string records = read_npy(folder_ / "points.npy").data;
+    const std::vector<float> pdf = evaluated(folder_ / "drawn.cst");
+    ASSERT_EQ(pdf.size(), 5U);
+    for (std::size_t i = 0; i < pdf.size(); ++i) {
+      float drawn = 0;
+      std::memcpy(&drawn, records.data() + ((i + 1) * floats - 1) * sizeof(float), sizeof(float));
+      EXPECT_EQ(pdf[i], drawn) << projection << " " << i;
+    }
+  }
 }
 
 TEST_F(ImageJobs, ThePreviewShowsTheMapWithDotsWhereTheSamplesAre) {

@@ -97,6 +97,16 @@ struct Layout {
   bool column_major = false;
 };
 
+/// All but the type: of how the elements lie.
+absl::StatusOr<Layout> order_and_shape(const std::string& dictionary, const std::string& path) {
+  const std::string column_major = value_of(dictionary, "fortran_order", ",}");
+  if (column_major != "False" && column_major != "True")
+    return no_array(path, "it does not say whether it is in column-major order");
+  auto shape = shape_of(value_of(dictionary, "shape", ")"));
+  if (!shape) return no_array(path, "its shape is no list of numbers");
+  return Layout{ElementType::kFloat32, *std::move(shape), column_major == "True"};
+}
+
 absl::StatusOr<Layout> layout_of(const std::string& dictionary, const std::string& path) {
   if (dictionary.empty()) return no_array(path, "it does not begin as a .npy file");
   const std::string descr = value_of(dictionary, "descr", ",");
@@ -104,12 +114,9 @@ absl::StatusOr<Layout> layout_of(const std::string& dictionary, const std::strin
   if (descr.rfind('[', 0) == 0)
     return no_array(path, "its elements are records; save the fields of them that are meant as an array");
   if (!type) return no_array(path, absl::StrCat("its elements are ", descr));
-  const std::string column_major = value_of(dictionary, "fortran_order", ",}");
-  if (column_major != "False" && column_major != "True")
-    return no_array(path, "it does not say whether it is in column-major order");
-  auto shape = shape_of(value_of(dictionary, "shape", ")"));
-  if (!shape) return no_array(path, "its shape is no list of numbers");
-  return Layout{*type, *std::move(shape), column_major == "True"};
+  absl::StatusOr<Layout> layout = order_and_shape(dictionary, path);
+  if (layout.ok()) layout->type = *type;
+  return layout;
 }
 
 /// The elements of a column-major array in row-major order. NumPy saves what was transposed, such as the
@@ -148,13 +155,13 @@ bool holds_truth_values(const std::string& path) {
   return file.ok() && value_of(std::string(dictionary_in((*file)->text())), "descr", ",") == kTruthValues;
 }
 
-absl::StatusOr<Array> read_npy(const std::string& path) {
-  const auto opened = FileBytes::open(path);
-  if (!opened.ok()) return opened.status();
-  const std::shared_ptr<FileBytes>& file = *opened;
-  const std::string_view dictionary = dictionary_in(file->text());
-  const absl::StatusOr<Layout> layout = layout_of(std::string(dictionary), path);
+namespace {
+
+/// What lies behind the dictionary of `file`.
+absl::StatusOr<Array> elements_of(const std::shared_ptr<FileBytes>& file,
+                                  const absl::StatusOr<Layout>& layout, const std::string& path) {
   if (!layout.ok()) return layout.status();
+  const std::string_view dictionary = dictionary_in(file->text());
   const auto begin = static_cast<std::size_t>(dictionary.data() + dictionary.size() - file->text().data());
   const absl::StatusOr<std::int64_t> count = element_count(layout->shape);
   if (!count.ok()) return no_array(path, std::string(count.status().message()));
@@ -169,6 +176,27 @@ absl::StatusOr<Array> read_npy(const std::string& path) {
   absl::StatusOr<Array> array = Array::allocate(layout->type, layout->shape);
   if (array.ok()) std::copy(bytes.begin(), bytes.end(), array->mutable_bytes().begin());
   return array;
+}
+
+}  // namespace
+
+absl::StatusOr<Array> read_npy(const std::string& path) {
+  const auto file = FileBytes::open(path);
+  if (!file.ok()) return file.status();
+  return elements_of(*file, layout_of(std::string(dictionary_in((*file)->text())), path), path);
+}
+
+absl::StatusOr<Array> read_npy_records(const std::string& path, const std::string& descr,
+                                       std::int64_t floats) {
+  const auto file = FileBytes::open(path);
+  if (!file.ok()) return file.status();
+  const std::string dictionary(dictionary_in((*file)->text()));
+  if (value_of(dictionary, "descr", "]") + "]" != descr)
+    return absl::NotFoundError(absl::StrCat(path, " has no such records"));
+  absl::StatusOr<Layout> layout = order_and_shape(dictionary, path);
+  if (layout.ok() && layout->shape.size() != 1) return no_array(path, "its records are no list");
+  if (layout.ok()) *layout = Layout{ElementType::kFloat32, {layout->shape.front(), floats}, false};
+  return elements_of(*file, layout, path);
 }
 
 absl::StatusOr<Array> read_npy(std::istream& file, const std::string& path) {

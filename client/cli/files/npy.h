@@ -43,6 +43,11 @@ absl::StatusOr<Array> read_npy(const std::string& path);
 /// Likewise from a stream that stands at its beginning; `path` is for errors.
 absl::StatusOr<Array> read_npy(std::istream& file, const std::string& path);
 
+/// The records of a .npy file that consist of `floats` float32 each, FLOAT32 [records, floats]. NOT_FOUND
+/// where its elements are not `descr`, which ends in ']'.
+absl::StatusOr<Array> read_npy_records(const std::string& path, const std::string& descr,
+                                       std::int64_t floats);
+
 /// A .npy file of an array that is still on its way: what has come of it is written while the rest comes.
 class NpyWriter {
  public:

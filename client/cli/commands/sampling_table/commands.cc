@@ -335,8 +335,9 @@ void add_evaluate_density(CommandLine& line) {
       ->required()
       ->type_name("IN");
   evaluate
-      .add_option("points", density->points,
-                  "Positions u, v, [count, 2], or directions, [count, 3], of any numbers")
+      .add_option(
+          "points", density->points,
+          "Positions u, v, [count, 2], or directions, [count, 3], of any numbers; or a file of draw-samples")
       ->required()
       ->type_name("POINTS.npy");
   line.add_output(evaluate, "-o,--output", density->output, "Densities to write, float32 [count]",

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <cstdint>
 
 #include "cli/app/refusal.h"
+#include "cli/commands/sampling_table/drawing.h"
 #include "cli/files/elements.h"
 #include "cli/files/npy.h"
 
@@ -23,8 +25,30 @@ void scale_direction(double* direction) {
   for (int axis = 0; axis < 3; ++axis) direction[axis] = std::scalbn(direction[axis], -exponent);
 }
 
+/// The first `count` columns of FLOAT32 [rows, columns].
+absl::StatusOr<Array> take_columns(const Array& rows, std::size_t count) {
+  absl::StatusOr<Array> taken =
+      Array::allocate(ElementType::kFloat32, {rows.shape()[0], static_cast<std::int64_t>(count)});
+  if (!taken.ok()) return taken;
+  const auto* from = reinterpret_cast<const float*>(rows.bytes().data());
+  auto* to = reinterpret_cast<float*>(taken->mutable_bytes().data());
+  for (std::int64_t row = 0; row < rows.shape()[0]; ++row, from += rows.shape()[1], to += count)
+    std::copy_n(from, count, to);
+  return taken;
+}
+
+/// Of a file of draw-samples the positions, float32 [count, 2]; NOT_FOUND where it is none.
+absl::StatusOr<Array> read_drawn(const std::string& path) {
+  absl::StatusOr<Array> records = read_npy_records(path, sample_records(true), 6);
+  if (absl::IsNotFound(records.status())) records = read_npy_records(path, sample_records(false), 3);
+  if (!records.ok()) return records;
+  return take_columns(*records, 2);
+}
+
 /// Any numbers as the float32 that the server takes; NumPy's are float64 or int64 unless asked otherwise.
 absl::StatusOr<Array> read_points(const std::string& path) {
+  absl::StatusOr<Array> drawn = read_drawn(path);
+  if (!absl::IsNotFound(drawn.status())) return drawn;
   const absl::StatusOr<Array> file = read_npy(path);
   if (!file.ok()) return file.status();
   const Shape& shape = file->shape();

@@ -70,10 +70,7 @@ class SampleSink {
   bool write(const std::vector<Column>& columns) {
     if (!header_written_) {
       const bool directions = columns.size() == 3;
-      const std::string descr =
-          absl::StrCat("[('u', '<f4'), ('v', '<f4'), ", directions ? "('direction', '<f4', (3,)), " : "",
-                       "('pdf', '<f4')]");
-      const std::string header = npy_header(descr, {options_.samples.count});
+      const std::string header = npy_header(sample_records(directions), {options_.samples.count});
       file_->write(std::as_bytes(std::span(header)));
       header_written_ = true;
     }
@@ -135,6 +132,11 @@ std::vector<std::string> files_of(const DrawingOptions& options) {
 }
 
 }  // namespace
+
+std::string sample_records(bool directions) {
+  return absl::StrCat("[('u', '<f4'), ('v', '<f4'), ", directions ? "('direction', '<f4', (3,)), " : "",
+                      "('pdf', '<f4')]");
+}
 
 absl::Status run_draw_samples(Job& job, const DrawingOptions& options) {
   const absl::StatusOr<TableOnServer> input = prepare_table(job, options.input, options.table);

@@ -18,6 +18,10 @@ struct DrawingOptions {
   DrawSamplesOptions samples;
 };
 
+/// The records of a file of samples, as a .npy file has them: u, v, the direction unless they are of a plane,
+/// and pdf.
+std::string sample_records(bool directions);
+
 absl::Status run_draw_samples(Job& job, const DrawingOptions& options);
 
 }  // namespace cumulus::cli
