@@ -8,6 +8,7 @@
 #include "library/operation_request.h"
 #include "library/transfer.h"
 #include "library/transfer_retry.h"
+#include "proto/steady_time.h"
 
 namespace cumulus {
 namespace {
@@ -166,7 +167,7 @@ absl::Status download_into(const std::shared_ptr<BufferState>& buffer, std::span
     const std::shared_ptr<const Lease> lease = session.lease();
     absl::Status status = restore(session, *lease, {buffer}, outage);
     if (status.ok()) {
-      rest.call.timeout = deadline - absl::Now();
+      rest.call.timeout = deadline - steady_now();
       status = read_buffer(*lease->connection, lease->context(), name_of(*buffer), destination, rest);
     }
     if (status.ok()) return status;

@@ -1,12 +1,14 @@
 #include "library/byte_stream.h"
 
+#include "proto/steady_time.h"
+
 namespace cumulus {
 
 ByteStream::ByteStream(Connection& connection, int lane, const std::string& method, const CallContext& terms,
                        absl::Time deadline, const Cancellation& cancellation)
     : context_(std::make_shared<grpc::ClientContext>()) {
   connection.prepare(*context_);
-  context_->set_deadline(absl::ToChronoTime(deadline));
+  context_->set_deadline(absl::ToChronoTime(on_the_clock(deadline)));
   terms.write(*context_);
   scope_ = CancellationScope(cancellation, [context = context_] { context->TryCancel(); });
   stream_ = connection.stub(lane).PrepareCall(context_.get(), method, &queue_);

@@ -17,6 +17,7 @@
 #include "library/credentials.h"
 #include "library/outage.h"
 #include "proto/metadata.h"
+#include "proto/steady_time.h"
 
 namespace cumulus {
 namespace {
@@ -47,7 +48,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
       const std::lock_guard lock(mutex_);
       context_ = std::make_unique<grpc::ClientContext>();
       connection_->prepare(*context_);
-      context_->set_deadline(absl::ToChronoTime(deadline_));
+      context_->set_deadline(absl::ToChronoTime(on_the_clock(deadline_)));
       terms_.write(*context_);
       if (cancelled_) context_->TryCancel();
       context = context_.get();
@@ -63,7 +64,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
   void finish_attempt(absl::Status status) {
     reader_.reset();  // it lives in the call that context_ owns
     const std::optional<absl::Duration> delay = delay_after(status);
-    if (delay.has_value() && absl::Now() + *delay < deadline_ && attempt_later(*delay)) return;
+    if (delay.has_value() && steady_now() + *delay < deadline_ && attempt_later(*delay)) return;
     scope_ = CancellationScope();
     if (status.ok()) {
       done_(std::move(response_));
@@ -79,8 +80,8 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
         absl::IsUnavailable(status) ? retry_delay(status) : std::nullopt;
     if (asked.has_value()) return std::max(*asked, back_off_.next());
     if (!terms_.outlasts_breaks || !is_break(status)) return std::nullopt;
-    broken_since_ = std::min(broken_since_, absl::Now());
-    if (absl::Now() - broken_since_ > connection_->max_outage()) return std::nullopt;
+    broken_since_ = std::min(broken_since_, steady_now());
+    if (steady_now() - broken_since_ > connection_->max_outage()) return std::nullopt;
     return back_off_.next();
   }
 
@@ -90,7 +91,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall> {
     if (cancelled_) return false;
     alarm_ = std::make_unique<grpc::Alarm>();
     // An alarm that was cancelled goes on to attempt(), which ends at once with CANCELLED.
-    alarm_->Set(absl::ToChronoTime(absl::Now() + delay),
+    alarm_->Set(absl::ToChronoTime(on_the_clock(steady_now() + delay)),
                 // Given up by the alarm, which this call holds: neither would ever go otherwise.
                 [self = shared_from_this()](bool) mutable { std::exchange(self, nullptr)->attempt(); });
     return true;
@@ -240,7 +241,7 @@ absl::StatusOr<grpc::ByteBuffer> Connection::call_and_wait(std::string method,
 }
 
 absl::Time Connection::deadline(const CallOptions& options, absl::Duration allowance) const {
-  return absl::Now() + options.timeout.value_or(options_.call_timeout + allowance);
+  return steady_now() + options.timeout.value_or(options_.call_timeout + allowance);
 }
 
 absl::Duration BackOff::next() {

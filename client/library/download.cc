@@ -10,6 +10,7 @@
 #include "library/transfer_parts.h"
 #include "library/transfer_retry.h"
 #include "proto/checksums.h"
+#include "proto/steady_time.h"
 
 namespace cumulus {
 namespace {
@@ -165,12 +166,12 @@ absl::Status download_over(int connections, Connection& connection, const CallCo
   TransferParts parts(split_transfer(destination.size(), connections), options.call.cancellation,
                       options.progress, options.arrived);
   const BufferDownload download(connection, context, deadline, name, destination);
-  const absl::Time start = absl::Now();
+  const absl::Time start = steady_now();
   absl::Status status = parts.run(TransferParts::EndsWith::kAllParts,
                                   [&](std::size_t index) { return download.fetch(parts, index); });
   if (status.ok())
     connection.download_connections().note(static_cast<int>(parts.count()), destination.size(),
-                                           absl::Now() - start);
+                                           steady_now() - start);
   return status;
 }
 

@@ -1,15 +1,14 @@
 #include "library/outage.h"
 
-#include <absl/synchronization/notification.h>
-#include <absl/time/clock.h>
-
 #include <algorithm>
+#include <future>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "cumulus/errors.h"
 #include "library/cancellation.h"
+#include "proto/steady_time.h"
 
 namespace cumulus {
 
@@ -35,20 +34,21 @@ bool is_loss(const absl::Status& status) {
 }
 
 bool wait_unless_cancelled(absl::Duration delay, const std::optional<Cancellation>& cancellation) {
-  const auto cancelled = std::make_shared<absl::Notification>();
-  const CancellationScope scope(cancellation, [cancelled] { cancelled->Notify(); });
-  return !cancelled->WaitForNotificationWithTimeout(delay);
+  // Not absl::Notification, whose time-outs follow the machine's clock.
+  const auto cancelled = std::make_shared<std::promise<void>>();
+  const CancellationScope scope(cancellation, [cancelled] { cancelled->set_value(); });
+  return cancelled->get_future().wait_for(absl::ToChronoNanoseconds(delay)) == std::future_status::timeout;
 }
 
 Outage::Outage(absl::Time deadline, absl::Duration longest, std::optional<Cancellation> cancellation)
     : deadline_(deadline), longest_(longest), cancellation_(std::move(cancellation)) {}
 
-void Outage::begin() { since_ = std::min(since_, absl::Now()); }
+void Outage::begin() { since_ = std::min(since_, steady_now()); }
 
 bool Outage::wait_after(const absl::Status& failure) {
   if (!is_loss(failure) || (cancellation_.has_value() && cancellation_->cancelled())) return false;
   begin();
-  const absl::Time now = absl::Now();
+  const absl::Time now = steady_now();
   const absl::Duration delay = back_off_.next();
   if (now + delay - since_ > longest_ || now + delay >= deadline_) return false;
   return wait_unless_cancelled(delay, cancellation_);
@@ -61,7 +61,7 @@ bool Outage::may_repeat_after(const absl::Status& failure) {
 
 CallOptions Outage::options() const {
   CallOptions options;
-  options.timeout = deadline_ - absl::Now();
+  options.timeout = deadline_ - steady_now();
   options.cancellation = cancellation_;
   return options;
 }

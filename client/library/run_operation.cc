@@ -9,6 +9,7 @@
 #include "library/operation_access.h"
 #include "library/operation_request.h"
 #include "library/result_decoder.h"
+#include "proto/steady_time.h"
 
 namespace cumulus {
 namespace {
@@ -52,7 +53,7 @@ class SessionCall : public std::enable_shared_from_this<SessionCall> {
     if (!names->has_value()) return session_->post([self = shared_from_this()] { self->restore_inputs(); });
     const absl::StatusOr<grpc::ByteBuffer> message = request.encode(**names, lease_->name, options_);
     if (!message.ok()) return done_(message.status());
-    options_.call.timeout = deadline_ - absl::Now();
+    options_.call.timeout = deadline_ - steady_now();
     lease_->connection->call(request.method, *message, options_.call, lease_->context(),
                              [self = shared_from_this()](absl::StatusOr<grpc::ByteBuffer> answer) {
                                self->take(std::move(answer));

@@ -11,6 +11,7 @@
 #include "library/shared_memory/array_upload.h"
 #include "library/transfer.h"
 #include "library/transfer_retry.h"
+#include "proto/steady_time.h"
 
 namespace cumulus {
 
@@ -87,7 +88,7 @@ absl::StatusOr<Buffer> upload_array(const std::shared_ptr<SessionState>& session
   Outage outage(deadline, session->server()->max_outage(), options.call.cancellation);
   while (true) {
     const std::shared_ptr<const Lease> lease = session->lease();
-    rest.call.timeout = deadline - absl::Now();
+    rest.call.timeout = deadline - steady_now();
     const absl::StatusOr<Uploaded> uploaded = write_buffer(
         *lease->connection, lease->context(), write_spec(lease->name, array.type(), array.shape(), options),
         array.bytes(), rest, session->recreates() ? Checksum::kWanted : Checksum::kUnwanted);

@@ -1,13 +1,12 @@
 #include "library/session_state.h"
 
-#include <absl/time/clock.h>
-
 #include <algorithm>
 #include <thread>
 
 #include "cumulus/errors.h"
 #include "cumulus/v1/server.pb.h"
 #include "library/uuid.h"
+#include "proto/steady_time.h"
 
 namespace cumulus {
 namespace {
@@ -57,10 +56,10 @@ absl::Status SessionState::create(Outage& outage) {
   }
   if (options_.keep_alive) {
     // This machine's clock may be hours behind the server's, so that the lease would seem to be as much
-    // longer.
+    // longer; where it is before it, the lease is renewed more often than it need be.
     constexpr absl::Duration kLongestGuess = absl::Minutes(3);
     const auto end = absl::FromUnixSeconds(created->expire_time().seconds());
-    const absl::Duration granted = std::min(end - absl::Now(), kLongestGuess);
+    const absl::Duration granted = std::min(end - on_the_clock(steady_now()), kLongestGuess);
     keep_alive(std::max(options_.ttl.value_or(granted), absl::Seconds(3)));
   }
   return absl::OkStatus();
@@ -74,13 +73,13 @@ std::shared_ptr<const Lease> SessionState::lease() const {
 absl::Status SessionState::go_on_after(const absl::Status& failure, const Lease& failed, Outage& outage) {
   if (!options_.recreate || !outage.may_repeat_after(failure)) return failure;
   const std::lock_guard turn(recoveries_);
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = steady_now();
   const bool faulty = error_reason(failure) == "DEVICE_FAULT";
   while (true) {
     if (closed()) return failure;
     if (lease()->generation != failed.generation) return absl::OkStatus();  // another call has made it again
     absl::Status there = renew_once(failed, outage.options());
-    const absl::Duration lasted = absl::Now() - begin;
+    const absl::Duration lasted = steady_now() - begin;
     if (there.ok() && !(faulty && lasted < kFaultyServerEnds)) return absl::OkStatus();
     const bool elsewhere = failed.connection != server_ && lasted > kEndpointReturns;
     if (absl::IsNotFound(there) || (elsewhere && is_loss(there))) return create(outage);
@@ -129,7 +128,8 @@ void SessionState::keep_alive(absl::Duration ttl) {
     lease->connection->call("/cumulus.v1.Sessions/GetSession", wire::serialize(request), options,
                             lease->context(), renewed);
   };
-  renewal_->Set(server_->queue(), absl::ToChronoTime(absl::Now() + ttl / 3), EventLoop::tag(renew));
+  renewal_->Set(server_->queue(), absl::ToChronoTime(on_the_clock(steady_now() + ttl / 3)),
+                EventLoop::tag(renew));
 }
 
 void SessionState::close() {

@@ -6,6 +6,7 @@
 
 #include "cumulus/errors.h"
 #include "library/outage.h"
+#include "proto/steady_time.h"
 
 namespace cumulus {
 
@@ -19,7 +20,7 @@ bool TransferRetry::wait_after(const absl::Status& failure) {
   const std::optional<absl::Duration> asked = retry_delay(failure);
   if (!asked.has_value() && ++breaks_ > kMaxBreaks) return false;
   const absl::Duration delay = std::max(asked.value_or(absl::ZeroDuration()), back_off_.next());
-  if (absl::Now() + delay >= deadline_) return false;
+  if (steady_now() + delay >= deadline_) return false;
   return wait_unless_cancelled(delay, cancellation_);
 }
 

@@ -16,6 +16,7 @@
 #include "library/transfer_retry.h"
 #include "library/uuid.h"
 #include "proto/checksums.h"
+#include "proto/steady_time.h"
 
 namespace cumulus {
 namespace {
@@ -175,11 +176,11 @@ absl::StatusOr<Uploaded> upload_over(int connections, Connection& connection, co
   if (parts.count() > 1) spec.set_upload(make_uuid());
   Cargo cargo{spec, bytes, std::vector<std::uint32_t>((bytes.size() + kChunkBytes - 1) / kChunkBytes)};
   ArrayUpload upload(connection, context, deadline, cargo);
-  const absl::Time start = absl::Now();
+  const absl::Time start = steady_now();
   const absl::Status status = parts.run(TransferParts::EndsWith::kAnyPart,
                                         [&](std::size_t index) { return upload.bring(parts, index); });
   if (!status.ok()) return status;
-  connection.upload_connections().note(static_cast<int>(parts.count()), bytes.size(), absl::Now() - start);
+  connection.upload_connections().note(static_cast<int>(parts.count()), bytes.size(), steady_now() - start);
   return Uploaded{upload.buffer(), checksum_of(cargo.checksums)};
 }
 

@@ -1,12 +1,12 @@
 #include "server/pipeline/call.h"
 
 #include <absl/strings/str_cat.h>
-#include <absl/time/clock.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "proto/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/runtime/exceptions.h"
 #include "server/runtime/fault_points.h"
@@ -33,7 +33,7 @@ OperationCall::OperationCall(Runtime& runtime, std::unique_ptr<OperationRun> run
       response_(response),
       context_(std::move(context)),
       respond_(std::move(respond)),
-      begin_time_(absl::Now()) {}
+      begin_time_(steady_now()) {}
 
 void OperationCall::begin() {
   absl::Status status = check_options();
@@ -58,14 +58,14 @@ JobClass OperationCall::job_class() const {
 }
 
 bool OperationCall::requested() const {
-  return cancelled_ || stopped() || context_.deadline.time <= absl::Now();
+  return cancelled_ || stopped() || context_.deadline.time <= steady_now();
 }
 
 bool OperationCall::stopped() const { return runtime_.drain.over() || !slot_->device->healthy(); }
 
 absl::Status OperationCall::wanted() const {
   if (cancelled_ || stopped()) return cancelled();
-  if (context_.deadline.time > absl::Now()) return absl::OkStatus();
+  if (context_.deadline.time > steady_now()) return absl::OkStatus();
   return absl::DeadlineExceededError("the deadline passed before the images were decoded");
 }
 
@@ -120,7 +120,7 @@ absl::Status OperationCall::resolve_inputs() {
 }
 
 void OperationCall::decode_inputs() {
-  const absl::Time start = absl::Now();
+  const absl::Time start = steady_now();
   for (CallInput& input : inputs_) {
     if (!input.needs_decoding()) continue;
     absl::Status status = wanted();
@@ -128,7 +128,7 @@ void OperationCall::decode_inputs() {
     if (!status.ok()) return answer(status);
     encoded_bytes_ += input.encoded_bytes();
   }
-  input_time_ = absl::Now() - start;
+  input_time_ = steady_now() - start;
   admit();
 }
 
@@ -148,7 +148,7 @@ void OperationCall::admit() {
   if (!status.ok() || options_.validate_only()) return answer(status);
   const absl::Status room = runtime_.sessions.check_room(*slot_->device, session_.get(), footprint_bytes_);
   if (!room.ok()) return answer(room);
-  queue_time_ = absl::Now();
+  queue_time_ = steady_now();
   queued_ = true;
   const absl::Status pushed = slot_->queue->push(shared_from_this(), DeviceQueue::Starts::kCaller);
   if (!pushed.ok()) return answer(pushed);
@@ -216,7 +216,7 @@ absl::Status OperationCall::check_outputs() const {
 }
 
 void OperationCall::submit(Lane& lane) noexcept {
-  submit_time_ = absl::Now();
+  submit_time_ = steady_now();
   queue_wait_ = submit_time_ - queue_time_;
   kill_worker_if_due();
   slow_down_device();
@@ -239,7 +239,7 @@ void OperationCall::submit_to(E& executor, Lane& lane) {
   executor.reserve_scratch(scratch_bytes_);
   const Inputs<E::kSpace> inputs = place_inputs(executor, lane);
   const Outputs<E::kSpace> outputs = place_outputs<E>(lane);
-  upload_time_ = absl::Now() - submit_time_;
+  upload_time_ = steady_now() - submit_time_;
   lane.mark_compute_begin();
   fault_in_kernel_if_due(executor);
   run_->run(executor, inputs, outputs, lane.landing().data());

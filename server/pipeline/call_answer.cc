@@ -1,9 +1,9 @@
 // How a call's outputs are handed over, and its answer given.
-#include <absl/time/clock.h>
 
 #include <string>
 #include <utility>
 
+#include "proto/steady_time.h"
 #include "server/pipeline/call.h"
 #include "server/pipeline/errors.h"
 #include "server/runtime/logging.h"
@@ -12,7 +12,7 @@
 namespace cumulus::server {
 
 absl::Status OperationCall::deliver(Lane& lane) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = steady_now();
   absl::Status status;
   for (Output& output : outputs_) {
     if (!output.spec.kept) continue;
@@ -46,7 +46,7 @@ absl::Status OperationCall::deliver_output(Output& output) {
 
 void OperationCall::fill_timings(const Lane& lane, absl::Time delivery_start) {
   compute_seconds_ = lane.compute_seconds();
-  output_time_ = absl::Now() - delivery_start;
+  output_time_ = steady_now() - delivery_start;
   v1::Timings& timings = *response_.mutable_timings();
   *timings.mutable_queue() = to_proto(queue_wait_);
   *timings.mutable_input() = to_proto(input_time_ + upload_time_);
@@ -75,7 +75,7 @@ void OperationCall::answer(const absl::Status& outcome) {
                           .client = context_.client,
                           .principal = context_.principal.name,
                           .bytes = footprint_bytes_,
-                          .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
+                          .seconds = absl::ToDoubleSeconds(steady_now() - begin_time_),
                           .queue_seconds = absl::ToDoubleSeconds(queue_wait_),
                           .input_seconds = absl::ToDoubleSeconds(input_time_ + upload_time_),
                           .compute_seconds = compute_seconds_,

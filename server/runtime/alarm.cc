@@ -2,7 +2,7 @@
 
 #include <chrono>
 
-#include "server/runtime/steady_time.h"
+#include "proto/steady_time.h"
 
 namespace cumulus::server {
 

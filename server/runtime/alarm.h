@@ -27,7 +27,7 @@ class Alarm {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::atomic<std::int64_t> earliest_ = kNever;  // in nanoseconds since 1970; written with the lock held
+  std::atomic<std::int64_t> earliest_ = kNever;  // in nanoseconds of steady_now(); written with the lock held
   bool stopped_ = false;
 };
 

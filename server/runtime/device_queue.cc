@@ -1,7 +1,6 @@
 #include "server/runtime/device_queue.h"
 
 #include <absl/strings/str_cat.h>
-#include <absl/time/clock.h>
 
 #include <algorithm>
 #include <chrono>
@@ -11,8 +10,8 @@
 #include <utility>
 
 #include "kernels/core/slice.h"
+#include "proto/steady_time.h"
 #include "server/pipeline/errors.h"
-#include "server/runtime/steady_time.h"
 
 namespace cumulus::server {
 namespace {
@@ -118,7 +117,7 @@ absl::Status DeviceQueue::enqueue(std::shared_ptr<Job> job, double cost) {
         kRetryAfter);
   }
   const absl::Duration wait = absl::Seconds(wait_seconds(*job));
-  if (absl::Now() + wait > job->deadline()) {
+  if (steady_now() + wait > job->deadline()) {
     return absl::DeadlineExceededError(absl::StrCat("the wait for ", device_.name(), " would be about ",
                                                     absl::FormatDuration(wait),
                                                     ", beyond the request's deadline"));
@@ -293,12 +292,12 @@ void DeviceQueue::start_next(std::map<FlowKey, Flow>::iterator found, std::uniqu
 }
 
 absl::Status DeviceQueue::no_longer_wanted(const Job& job) const {
-  if (job.deadline() <= absl::Now()) return expired(true);
+  if (job.deadline() <= steady_now()) return expired(true);
   return job.requested() ? cancelled() : shutting_down();
 }
 
 absl::Status DeviceQueue::make_ready(Job& job) const {
-  if (job.deadline() <= absl::Now()) return expired(false);
+  if (job.deadline() <= steady_now()) return expired(false);
   if (job.requested()) return cancelled();
   return job.reserve();
 }
@@ -331,7 +330,7 @@ bool DeviceQueue::ends_briefly(const std::list<Run>::iterator& run, Lane& lane) 
 }
 
 void DeviceQueue::let_pass(const Run& fresh) {
-  const absl::Time now = absl::Now();
+  const absl::Time now = steady_now();
   for (Run& run : runs_) {
     if (fresh.paid(now) < run.paid(now)) run.gives_way = true;
   }
@@ -342,7 +341,7 @@ void DeviceQueue::yield(Run& run) {
   run.gives_way = false;
   absl::Time now;
   const auto others_first = [&] {
-    now = absl::Now();
+    now = steady_now();
     const double mine = run.paid(now);
     return std::any_of(runs_.begin(), runs_.end(), [&](const Run& each) { return each.paid(now) < mine; });
   };
@@ -365,7 +364,7 @@ void DeviceQueue::watch(const std::list<Run>::iterator& run, Lane& lane) {
 void DeviceQueue::end_run(const std::list<Run>::iterator& run, Lane& lane) {
   std::shared_ptr<Job> job;  // which may go with the lock given back
   const std::lock_guard lock(mutex_);
-  last_end_ = absl::Now();
+  last_end_ = steady_now();
   const double seconds = absl::ToDoubleSeconds(run->ran(last_end_));
   if (run->job->succeeded()) history_.record(run->job->operation(), run->job->cost_seconds(), seconds);
   run->flow->paid += (seconds - run->cost) / run->flow->weight;

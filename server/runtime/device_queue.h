@@ -1,7 +1,6 @@
 #pragma once
 
 #include <absl/status/status.h>
-#include <absl/time/clock.h>
 #include <absl/time/time.h>
 
 #include <algorithm>
@@ -21,6 +20,7 @@
 #include <vector>
 
 #include "proto/cores.h"
+#include "proto/steady_time.h"
 #include "server/runtime/alarm.h"
 #include "server/runtime/cost_history.h"
 #include "server/runtime/job.h"
@@ -115,7 +115,7 @@ class DeviceQueue {
           flow(its_flow),
           cost(its_cost),
           paid_before(its_flow->paid),
-          started(absl::Now()) {}
+          started(steady_now()) {}
 
     std::shared_ptr<Job> job;
     Flow* flow;

@@ -1,8 +1,8 @@
 // The worker that stays awake while short calls come one after the other.
-#include <absl/time/clock.h>
 
 #include <thread>
 
+#include "proto/steady_time.h"
 #include "server/runtime/device_queue.h"
 
 namespace cumulus::server {
@@ -10,7 +10,7 @@ namespace cumulus::server {
 using Clock = std::chrono::steady_clock;
 
 bool DeviceQueue::come_often() const {
-  return stays_awake_ && absl::Now() - last_end_ < absl::FromChrono(kAwake);
+  return stays_awake_ && steady_now() - last_end_ < absl::FromChrono(kAwake);
 }
 
 void DeviceQueue::keep_one_awake(bool often) {

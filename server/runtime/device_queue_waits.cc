@@ -1,10 +1,10 @@
 // How long calls will wait for a device, and what flows have paid for it.
-#include <absl/time/clock.h>
 
 #include <algorithm>
 #include <limits>
 #include <map>
 
+#include "proto/steady_time.h"
 #include "server/runtime/device_queue.h"
 
 namespace cumulus::server {
@@ -20,7 +20,7 @@ absl::Duration DeviceQueue::predicted_wait(const Job& job) const {
 }
 
 absl::Duration DeviceQueue::backlog() const {
-  const absl::Time now = absl::Now();
+  const absl::Time now = steady_now();
   const std::lock_guard lock(mutex_);
   double seconds = 0;
   for (const Run& run : runs_) seconds += seconds_left(run, now);
@@ -37,11 +37,11 @@ double DeviceQueue::seconds_left(const Run& run, absl::Time now) {
 absl::Duration DeviceQueue::expected_rest(const Run& run) const {
   const std::optional<double> last = history_.last_of(run.job->operation(), run.job->cost_seconds());
   if (!last.has_value()) return absl::InfiniteDuration();
-  return absl::Seconds(*last) - run.ran(absl::Now());
+  return absl::Seconds(*last) - run.ran(steady_now());
 }
 
 std::optional<double> DeviceQueue::least_paid() const {
-  const absl::Time now = absl::Now();
+  const absl::Time now = steady_now();
   std::map<const Flow*, double> unused;
   for (const Run& run : runs_)
     unused[run.flow] += (run.cost - absl::ToDoubleSeconds(run.ran(now))) / run.flow->weight;
@@ -55,7 +55,7 @@ std::optional<double> DeviceQueue::least_paid() const {
 }
 
 double DeviceQueue::wait_seconds(const Job& job) const {
-  const absl::Time now = absl::Now();
+  const absl::Time now = steady_now();
   const double weight = weight_of(job);
   std::map<const Flow*, double> left;  // of each flow's work
   double soonest = std::numeric_limits<double>::infinity();

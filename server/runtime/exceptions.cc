@@ -1,12 +1,11 @@
 #include "server/runtime/exceptions.h"
 
-#include <absl/time/clock.h>
-
 #include <exception>
 #include <new>
 
 #include "kernels/core/cuda_error.h"
 #include "kernels/core/interrupt.h"
+#include "proto/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 
@@ -16,7 +15,7 @@ absl::Status translate_exception(Device& device, absl::Time deadline) {
   try {
     throw;
   } catch (const Interrupted&) {
-    if (deadline <= absl::Now())
+    if (deadline <= steady_now())
       return absl::DeadlineExceededError("the deadline passed while the request ran");
     return absl::CancelledError("the client cancelled the request");
   } catch (const CudaError& error) {

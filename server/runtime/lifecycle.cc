@@ -25,6 +25,7 @@
 #include <thread>
 #include <utility>
 
+#include "proto/steady_time.h"
 #include "server/pipeline/text.h"
 #include "server/runtime/connections/guarded_tls.h"
 #include "server/runtime/identity/admin_gate.h"
@@ -309,9 +310,9 @@ void ServerLifecycle::drain(const Configuration::Shutdown& limits, Runtime& runt
   set_serving(false);
   absl::SleepFor(limits.lame_duck);
   runtime.drain.refuse_new();
-  const absl::Time deadline = absl::Now() + limits.drain;
+  const absl::Time deadline = steady_now() + limits.drain;
   runtime.sessions.wait_for_none(deadline);
-  calls_->wait_for_none(deadline - absl::Now());
+  calls_->wait_for_none(deadline - steady_now());
   runtime.drain.end_all();
   health_->end_watches();
   calls_->wait_for_none(kToAnswer);
@@ -320,12 +321,11 @@ void ServerLifecycle::drain(const Configuration::Shutdown& limits, Runtime& runt
   // It also waits for streams that are nobody's work, such as reflection's, and for half messages.
   std::promise<void> done;
   std::future<void> shut_down = done.get_future();
-  shutdown_ = std::thread(
-      [server = server_.get(), deadline = absl::Now() + kToAnswer, done = std::move(done)]() mutable {
-        server->Shutdown(absl::ToChronoTime(deadline));
-        server->Wait();
-        done.set_value();
-      });
+  shutdown_ = std::thread([server = server_.get(), done = std::move(done)]() mutable {
+    server->Shutdown(absl::ToChronoTime(on_the_clock(steady_now() + kToAnswer)));
+    server->Wait();
+    done.set_value();
+  });
   calls_->wait_for_none(2 * kToAnswer);
   // What is left has its answer on the way.
   shut_down.wait_for(std::chrono::milliseconds(200));

@@ -1,15 +1,13 @@
 #include "server/runtime/runtime.h"
 
-#include <absl/time/clock.h>
-
 #include <algorithm>
 #include <ctime>
 #include <utility>
 
 #include "kernels/core/unused_memory.h"
+#include "proto/steady_time.h"
 #include "server/runtime/idle_trim.h"
 #include "server/runtime/instance.h"
-#include "server/runtime/steady_time.h"
 
 namespace cumulus::server {
 namespace {
@@ -96,7 +94,7 @@ void Runtime::sweep() {
     // Not sooner, or leases that end one shortly after the other would have a sweep each.
     alarm.ask(std::max(sessions.next_due(), now + DeviceQueue::kSweepInterval));
     for (DeviceSlot& slot : devices) {
-      if (slot.queue->sweep(absl::Now())) alarm.ask(now + DeviceQueue::kSweepInterval);
+      if (slot.queue->sweep(steady_now())) alarm.ask(now + DeviceQueue::kSweepInterval);
     }
     if (trim.due(now, processor_time())) release_unused_host_memory();
     alarm.ask(now + trim.next_look());

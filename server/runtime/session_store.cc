@@ -1,7 +1,6 @@
 #include "server/runtime/session_store.h"
 
 #include <absl/strings/str_cat.h>
-#include <absl/time/clock.h>
 
 #include <algorithm>
 #include <charconv>
@@ -11,8 +10,8 @@
 #include <thread>
 #include <utility>
 
+#include "proto/steady_time.h"
 #include "server/pipeline/errors.h"
-#include "server/runtime/steady_time.h"
 
 namespace cumulus::server {
 namespace {
@@ -151,7 +150,8 @@ void SessionStore::forget_due(const Entry& removed) {
 
 void SessionStore::wait_for_none(absl::Time deadline) {
   std::unique_lock lock(mutex_);
-  none_.wait_until(lock, absl::ToChronoTime(deadline), [this] { return entries_.empty(); });
+  none_.wait_for(lock, absl::ToChronoNanoseconds(deadline - steady_now()),
+                 [this] { return entries_.empty(); });
 }
 
 absl::Time SessionStore::lease_end(const Session& session) const {

@@ -2,7 +2,6 @@
 
 #include <absl/strings/str_join.h>
 #include <absl/strings/str_split.h>
-#include <absl/time/clock.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -16,6 +15,7 @@
 #include <optional>
 #include <utility>
 
+#include "proto/steady_time.h"
 #include "server/runtime/descriptor.h"
 
 namespace cumulus::server {
@@ -51,10 +51,10 @@ class Supervisor {
         sigprocmask(SIG_SETMASK, &before, nullptr);
         return *std::move(link);
       }
-      const absl::Time started = absl::Now();
+      const absl::Time started = steady_now();
       const int status = wait_for_end();
       const bool served = take_addresses(told);
-      decide(status, served, absl::Now() - started);
+      decide(status, served, steady_now() - started);
     }
   }
 
@@ -114,10 +114,10 @@ class Supervisor {
     if (stopping_ || code == 0 || never_served || failed_starts_ >= limits_.failed_starts) ::_exit(code);
     if (lasted >= limits_.healthy_after) delay_ = limits_.first_delay;
     say(exited ? "exit code" : "signal", exited ? code : WTERMSIG(status));
-    const absl::Time due = absl::Now() + delay_;
+    const absl::Time due = steady_now() + delay_;
     delay_ = std::min(delay_ * 2, limits_.max_delay);
-    while (absl::Now() < due) {
-      const int signal = next_signal(due - absl::Now());
+    while (steady_now() < due) {
+      const int signal = next_signal(due - steady_now());
       if (signal == SIGTERM || signal == SIGINT) ::_exit(0);
     }
   }

@@ -4,8 +4,8 @@
 
 #include <cstdint>
 
+#include "proto/steady_time.h"
 #include "server/pipeline/errors.h"
-#include "server/runtime/steady_time.h"
 
 namespace cumulus::server {
 namespace {

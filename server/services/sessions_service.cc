@@ -9,10 +9,10 @@
 #include <string_view>
 #include <utility>
 
+#include "proto/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 #include "server/runtime/instance.h"
-#include "server/runtime/steady_time.h"
 #include "server/runtime/wire.h"
 #include "server/services/answer_at_once.h"
 

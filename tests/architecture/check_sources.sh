@@ -42,18 +42,18 @@ function allowed_from(path, stem) {
   if (path ~ /^proto\//) return "^$"
   if (path ~ /^images\//) return "^images/"
   if (path ~ /^server\/runtime\//) {
-    return "^(server/(runtime/|pipeline/(errors|text)[.]h$|version[.]h$)|images/|kernels/core/|cumulus/(v1|config/v1|decoding/v1)/|g(oogle/rpc|rpc/health/v1)/|proto/(brief_look|checksums|cores|metadata|shared_memory|unknown_words)[.]h$)"
+    return "^(server/(runtime/|pipeline/(errors|text)[.]h$|version[.]h$)|images/|kernels/core/|cumulus/(v1|config/v1|decoding/v1)/|g(oogle/rpc|rpc/health/v1)/|proto/(brief_look|checksums|cores|metadata|shared_memory|steady_time|unknown_words)[.]h$)"
   }
-  if (path ~ /^server\/pipeline\//) return "^(server/(pipeline|runtime)/|kernels/core/|cumulus/v1/|google/rpc/)"
-  if (path ~ /^server\/services\//) return "^(server/(services|pipeline|runtime)/|server/version[.]h$|cumulus/v1/)"
+  if (path ~ /^server\/pipeline\//) return "^(server/(pipeline|runtime)/|kernels/core/|cumulus/v1/|google/rpc/|proto/steady_time[.]h$)"
+  if (path ~ /^server\/services\//) return "^(server/(services|pipeline|runtime)/|server/version[.]h$|cumulus/v1/|proto/steady_time[.]h$)"
   if (path ~ /^server\/operations\/operations_service[.]/) return "^(server/(operations|pipeline|runtime)/|cumulus/v1/)"
   if (path ~ /^server\/operations\//) {
     return "^(server/(pipeline/|operations/" stem "(_[a-z_0-9]+)?([.]h$|/))|kernels/(core|" stem ")/|cumulus/v1/(array|" stem ")[.]pb[.]h$)"
   }
   if (path ~ /^server\//) return "^((server|kernels|cumulus)/|proto/process[.]h$)"
-  if (path ~ /^client\/cli\//) return "^((cumulus|cli|client/cli|library|images)/|proto/(checksums|process|unknown_words)[.]h$)"
+  if (path ~ /^client\/cli\//) return "^((cumulus|cli|client/cli|library|images)/|proto/(checksums|process|steady_time|unknown_words)[.]h$)"
   if (path ~ /^client\/include\//) return "^cumulus/[a-z_0-9]+[.]h$"
-  if (path ~ /^client\//) return "^((cumulus|library|google/rpc)/|proto/(brief_look|checksums|cores|metadata|shared_memory)[.]h$)"
+  if (path ~ /^client\//) return "^((cumulus|library|google/rpc)/|proto/(brief_look|checksums|cores|metadata|shared_memory|steady_time)[.]h$)"
   if (path ~ /^examples\//) return "^cumulus/[a-z_0-9]+[.]h$"
   return "."
 }
@@ -95,6 +95,11 @@ FNR == 1 {
 }
 
 checks_words { check_words($0) }
+
+# A clock that is set must neither end what goes on nor let it hang.
+FILENAME ~ /^(server|client\/(library|cli))\// && match($0, /absl::Now\(|GetCurrentTimeNanos|system_clock::now|WaitForNotificationWith|WaitWith(Timeout|Deadline)/) {
+  violation("\"" substr($0, RSTART, RLENGTH) "\" follows the clock of the machine, which may be set: steady_now() of proto/steady_time.h, or a wait of the standard library")
+}
 
 FNR == 401 { violation("more than 400 lines; split the file by what its parts do") }
 

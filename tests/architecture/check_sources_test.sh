@@ -70,6 +70,12 @@ reject kernels/blur/blur.h 'constexpr int kMostTiles = 3;'
 reject kernels/blur/blur.h 'constexpr int kLeastTiles = 3;'
 reject kernels/blur/slab.h '#include <vector>'
 
+reject server/runtime/queue.cc 'const absl::Time end = absl::Now() + limit;'
+reject client/library/call.cc 'context.set_deadline(std::chrono::system_clock::now() + limit);'
+reject client/cli/job/job.cc 'done.WaitForNotificationWithTimeout(delay);'
+accept proto/steady_time.h 'inline absl::Time steady_now() { return absl::Now(); }'
+accept server/runtime/queue.cc 'const absl::Time end = steady_now() + limit;'
+
 accept kernels/blur/blur.h '// A storyteller, hearts, ladders and the future.' 'constexpr int kMaxTiles = 3;'
 accept tests/kernels/blur_test.cc '// What a test tells.'
 accept kernels/blur/blur_cuda.cu '#include "kernels/blur/blur.h"' '#include "kernels/primitives/scan.h"' '#include <cub/cub.cuh>'

@@ -23,6 +23,7 @@
 #include "cumulus/v1/transfer.grpc.pb.h"
 #include "proto/checksums.h"
 #include "server/pipeline/errors.h"
+#include "tests/support/eventually.h"
 #include "tests/support/grpc_engine.h"
 #include "tests/support/temporary_folder.h"
 
@@ -276,14 +277,5 @@ class FakeServer {
   FakeOperations operations_{script, transfer};
   std::unique_ptr<grpc::Server> server_;
 };
-
-/// Waits, for things that happen behind an answer.
-inline bool eventually(const std::function<bool()>& condition) {
-  for (int i = 0; i < 2500; ++i) {
-    if (condition()) return true;
-    std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  }
-  return false;
-}
 
 }  // namespace cumulus::testing

@@ -1,7 +1,6 @@
 #include "cli/batch/run.h"
 
 #include <absl/strings/str_cat.h>
-#include <absl/time/clock.h>
 
 #include <algorithm>
 #include <cmath>
@@ -10,6 +9,7 @@
 #include <utility>
 
 #include "cli/app/invocation.h"
+#include "proto/steady_time.h"
 
 namespace cumulus::cli {
 namespace {
@@ -48,7 +48,7 @@ BatchRun::BatchRun(BatchOptions options, const std::vector<ManifestJob>& jobs, B
     : options_(std::move(options)), jobs_(jobs), record_(record), batch_(batch), progress_(jobs.size()) {}
 
 void BatchRun::run() {
-  start_ = absl::Now();
+  start_ = steady_now();
   batch_.stages().begin("jobs");
   batch_.stages().annotate([this] { return progress(); }, options_.progress);
   batch_.stages().advance(0, static_cast<std::int64_t>(jobs_.size()));
@@ -65,7 +65,7 @@ std::string BatchRun::progress() const {
   std::string text = absl::StrCat(over, " of ", jobs_.size());
   if (failed_ > 0) absl::StrAppend(&text, ", ", failed_.load(), " failed");
   if (over == kept) return text;  // none that took time has ended yet
-  const double each = absl::ToDoubleSeconds(absl::Now() - start_) / static_cast<double>(over - kept);
+  const double each = absl::ToDoubleSeconds(steady_now() - start_) / static_cast<double>(over - kept);
   return absl::StrCat(text, ", ", rounded(each * static_cast<double>(jobs_.size() - over)), " left");
 }
 
@@ -157,10 +157,10 @@ void BatchRun::run_one(std::size_t index, std::unique_lock<std::mutex>& lock) {
     return;
   }
   const std::unique_ptr<Job> job = Job::beside(batch_);
-  const absl::Time start = absl::Now();
+  const absl::Time start = steady_now();
   const auto invocation = read_invocation(line.words);
   absl::Status status = invocation.ok() ? (*invocation)->run(*job) : invocation.status();
-  const absl::Duration lasted = absl::Now() - start;
+  const absl::Duration lasted = steady_now() - start;
   const std::string error = invocation.ok() ? (*invocation)->explain(status) : std::string(status.message());
   if (status.ok() && !batch_.dry_run()) status = record_.add(line);
   lock.lock();

@@ -1,4 +1,3 @@
-#include <absl/time/clock.h>
 #include <absl/time/time.h>
 
 #include <algorithm>
@@ -14,6 +13,7 @@
 #include "cli/commands/bench_calls/echo.h"
 #include "cli/commands/bench_calls/limit_starts.h"
 #include "cli/commands/bench_calls/limits.h"
+#include "proto/steady_time.h"
 
 namespace cumulus::cli {
 namespace {
@@ -40,9 +40,9 @@ absl::StatusOr<absl::Duration> median(int repeat, const Call& call) {
 
 template <class Call>
 absl::StatusOr<absl::Duration> duration_of(const Call& call) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = steady_now();
   if (const auto done = call(); !done.ok()) return done.status();
-  return absl::Now() - start;
+  return steady_now() - start;
 }
 
 double gigabytes_per_second(std::int64_t bytes, absl::Duration time) {
@@ -84,11 +84,11 @@ absl::StatusOr<Report> measure(Job& job, const Session& session, const BenchRow&
   if (!first.ok()) return first.status();
   std::vector<absl::Duration> computing;
   const auto call = median(options.repeat, [&]() -> absl::StatusOr<absl::Duration> {
-    const absl::Time start = absl::Now();
+    const absl::Time start = steady_now();
     const absl::StatusOr<Result> result = job.run(session, row.name, operation);
     if (!result.ok()) return result.status();
     computing.push_back(result->timings().compute);
-    return absl::Now() - start;
+    return steady_now() - start;
   });
   if (!call.ok()) return call.status();
   std::sort(computing.begin(), computing.end());

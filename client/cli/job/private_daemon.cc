@@ -20,6 +20,7 @@
 
 #include "cli/files/interruption.h"
 #include "cumulus/client.h"
+#include "proto/steady_time.h"
 
 namespace cumulus::cli {
 namespace {
@@ -93,8 +94,8 @@ absl::StatusOr<std::unique_ptr<PrivateDaemon>> PrivateDaemon::launch(const std::
 PrivateDaemon::~PrivateDaemon() {
   if (process_ > 0) {
     kill(process_, served_ ? SIGTERM : SIGKILL);  // one that nobody has used has nothing to bring to an end
-    const absl::Time give_up = absl::Now() + kStopTimeout;
-    while (!has_ended() && absl::Now() < give_up) absl::SleepFor(absl::Milliseconds(2));
+    const absl::Time give_up = steady_now() + kStopTimeout;
+    while (!has_ended() && steady_now() < give_up) absl::SleepFor(absl::Milliseconds(2));
     if (process_ > 0) {
       kill(process_, SIGKILL);
       waitpid(process_, nullptr, 0);
@@ -129,14 +130,14 @@ absl::Status PrivateDaemon::launch_process(const std::string& backend) {
 
 absl::Status PrivateDaemon::wait_until_serving() {
   if (served_) return absl::OkStatus();
-  const absl::Time give_up = absl::Now() + kStartTimeout;
+  const absl::Time give_up = steady_now() + kStartTimeout;
   // The socket first: a gRPC channel that was refused once waits before it tries again.
   while (!accepts_connections(folder_->path() / "socket") || !serves(target())) {
     if (has_ended())
       return absl::UnavailableError(absl::StrCat("the private cumulusd did not start: ", log_tail()));
     if (interrupting_signal() != 0)
       return absl::CancelledError("interrupted while the private cumulusd started");
-    if (absl::Now() > give_up) {
+    if (steady_now() > give_up) {
       return absl::UnavailableError(absl::StrCat("the private cumulusd was not ready after ",
                                                  absl::FormatDuration(kStartTimeout), ": ", log_tail()));
     }

@@ -4,6 +4,7 @@
 #include <absl/time/clock.h>
 
 #include "cumulus/errors.h"
+#include "proto/steady_time.h"
 
 namespace cumulus::cli {
 namespace {
@@ -52,11 +53,11 @@ ConnectOptions JobServer::options() const {
 absl::StatusOr<Client> JobServer::connect(const Cancellation& interrupt, absl::Duration patience) {
   const absl::StatusOr<std::string> where = target();
   if (!where.ok()) return where.status();
-  const absl::Time give_up = absl::Now() + wait_.value_or(patience);
+  const absl::Time give_up = steady_now() + wait_.value_or(patience);
   while (true) {
     absl::StatusOr<Client> client = Client::connect(*where, options());
     if (refuses(client.status())) return client;
-    const bool waits = absl::Now() < give_up && !interrupt.cancelled();
+    const bool waits = steady_now() < give_up && !interrupt.cancelled();
     if (client.ok() && (!waits || serves(*client))) return client;
     if (!waits) {
       return absl::Status(client.status().code(),

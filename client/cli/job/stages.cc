@@ -2,7 +2,6 @@
 
 #include <absl/strings/str_cat.h>
 #include <absl/strings/str_format.h>
-#include <absl/time/clock.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,9 +9,11 @@
 #include <cstdio>
 #include <utility>
 
+#include "proto/steady_time.h"
+
 namespace cumulus::cli {
 
-Stages::Stages(Bars bars) : start_(absl::Now()) {
+Stages::Stages(Bars bars) : start_(steady_now()) {
   if (bars == Bars::kOnTerminal && isatty(STDERR_FILENO) == 1)
     painter_ = std::thread([this] { draw_until_stopped(); });
 }
@@ -31,7 +32,7 @@ void Stages::begin(const std::string& name) {
   const std::lock_guard lock(mutex_);
   end_locked();
   name_ = name;
-  stage_start_ = absl::Now();
+  stage_start_ = steady_now();
   done_ = 0;
   total_ = 0;
 }
@@ -62,7 +63,7 @@ void Stages::interject(const std::string& line) {
 
 void Stages::end_locked() {
   if (name_.empty()) return;
-  const absl::Duration lasted = absl::Now() - stage_start_;
+  const absl::Duration lasted = steady_now() - stage_start_;
   const auto same =
       std::find_if(ended_.begin(), ended_.end(), [&](const auto& stage) { return stage.first == name_; });
   if (same == ended_.end()) {
@@ -87,7 +88,7 @@ Report Stages::seconds() const {
   const std::lock_guard lock(mutex_);
   Report seconds;
   for (const auto& [name, duration] : ended_) seconds.add(name, absl::ToDoubleSeconds(duration));
-  seconds.add("total", absl::ToDoubleSeconds(absl::Now() - start_));
+  seconds.add("total", absl::ToDoubleSeconds(steady_now() - start_));
   return seconds;
 }
 
@@ -95,7 +96,7 @@ void Stages::draw_until_stopped() {
   std::unique_lock lock(mutex_);
   while (!stopped_) {
     wake_.wait_for(lock, std::chrono::milliseconds(100));
-    if (!stopped_ && !name_.empty() && absl::Now() - stage_start_ > absl::Seconds(1)) draw();
+    if (!stopped_ && !name_.empty() && steady_now() - stage_start_ > absl::Seconds(1)) draw();
   }
 }
 
@@ -120,7 +121,7 @@ void Stages::draw() {
   if (note_) {
     absl::StrAppend(&line, " ", note_(), "\033[K");
   } else {
-    line += absl::StrFormat(" %.1f s\033[K", absl::ToDoubleSeconds(absl::Now() - stage_start_));
+    line += absl::StrFormat(" %.1f s\033[K", absl::ToDoubleSeconds(steady_now() - stage_start_));
   }
   std::fputs(line.c_str(), stderr);
   drawn_ = true;

@@ -3,7 +3,6 @@
 #include <absl/strings/numbers.h>
 #include <absl/strings/str_cat.h>
 #include <absl/strings/strip.h>
-#include <absl/time/clock.h>
 
 #include <optional>
 #include <string>
@@ -14,6 +13,7 @@
 #include "library/device_sharing/mapping.h"
 #include "library/shared_memory/region.h"
 #include "library/transfer.h"
+#include "proto/steady_time.h"
 
 namespace cumulus {
 
@@ -127,7 +127,7 @@ absl::StatusOr<DeviceArray> import_buffer(const Buffer& buffer, const CallOption
     const std::shared_ptr<const Lease> lease = session.lease();
     absl::Status status = restore(session, *lease, {state}, outage);
     if (status.ok()) {
-      rest.timeout = deadline - absl::Now();
+      rest.timeout = deadline - steady_now();
       absl::StatusOr<DeviceArray> array = import_under(*lease, *state, rest);
       if (array.ok()) return array;
       status = array.status();

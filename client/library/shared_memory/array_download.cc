@@ -1,7 +1,5 @@
 #include "library/shared_memory/array_download.h"
 
-#include <absl/time/clock.h>
-
 #include <memory>
 #include <utility>
 
@@ -9,6 +7,7 @@
 #include "library/shared_memory/arrays.h"
 #include "library/shared_memory/region_call.h"
 #include "library/transfer_retry.h"
+#include "proto/steady_time.h"
 
 namespace cumulus {
 namespace {
@@ -47,7 +46,7 @@ std::optional<absl::Status> read_into_shared_array(Connection& connection, const
   v1::ReadSharedRequest request;
   request.set_name(name);
   CallOptions terms = options.call;
-  terms.timeout = connection.deadline(options.call, transfer_allowance(destination.size())) - absl::Now();
+  terms.timeout = connection.deadline(options.call, transfer_allowance(destination.size())) - steady_now();
   const auto call = std::make_shared<RegionCall>(connection, *region);
   call->expect_copy(destination.size());
   call->start(std::move(request), terms, context);

@@ -1,7 +1,5 @@
 #include "library/shared_memory/array_upload.h"
 
-#include <absl/time/clock.h>
-
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -11,6 +9,7 @@
 #include "cumulus/v1/shared_memory.pb.h"
 #include "library/transfer_retry.h"
 #include "proto/checksums.h"
+#include "proto/steady_time.h"
 
 namespace cumulus {
 namespace {
@@ -55,7 +54,7 @@ std::unique_ptr<SharedWrite> SharedWrite::start(Connection& connection, const Ca
   v1::WriteSharedRequest request;
   *request.mutable_spec() = spec;
   CallOptions terms = options.call;
-  terms.timeout = connection.deadline(options.call, transfer_allowance(bytes.size())) - absl::Now();
+  terms.timeout = connection.deadline(options.call, transfer_allowance(bytes.size())) - steady_now();
   write->call_->expect_copy(bytes.size());
   if (write->arrays_->take_knock(bytes)) write->call_->note_knock();
   write->call_->start(std::move(request), terms, context);

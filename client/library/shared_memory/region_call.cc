@@ -1,6 +1,5 @@
 #include "library/shared_memory/region_call.h"
 
-#include <absl/time/clock.h>
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
@@ -17,6 +16,7 @@
 #include "google/rpc/status.pb.h"
 #include "library/outage.h"
 #include "library/wire.h"
+#include "proto/steady_time.h"
 
 namespace cumulus {
 namespace {
@@ -87,7 +87,7 @@ void RegionCall::call_over_region(SharedMemoryCall what, std::string_view reques
   scope_ = CancellationScope(options.cancellation, [weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->cancel();
   });
-  const absl::Duration left = std::max(deadline_ - absl::Now(), absl::ZeroDuration());
+  const absl::Duration left = std::max(deadline_ - steady_now(), absl::ZeroDuration());
   const bool sent = region_.send({.kind = SharedMemoryMessage::kCall,
                                   .slot = static_cast<std::uint32_t>(what),
                                   .offset = static_cast<std::uint64_t>(absl::ToInt64Nanoseconds(left))},
@@ -137,7 +137,7 @@ std::optional<SharedMemoryMessage> RegionCall::next(Until until, absl::Time limi
     if (!nothing || last) return std::nullopt;
     if (over_region_) look_at_the_clock();
     if (!soon.has_value()) soon.emplace(looks_for_);
-    if (absl::Now() >= limit) return std::nullopt;
+    if (steady_now() >= limit) return std::nullopt;
     if (soon->goes_on()) continue;
     std::array<pollfd, 2> entries{pollfd{region_.socket(), POLLIN, 0}, pollfd{wake_, POLLIN, 0}};
     (void)::poll(entries.data(), entries.size(), poll_milliseconds(limit));
@@ -166,7 +166,7 @@ bool RegionCall::receive(SharedMemoryMessage& message, bool& nothing) {
 void RegionCall::look_at_the_clock() {
   if (cancelled_) {
     give_up(absl::CancelledError("the transfer was cancelled"));
-  } else if (absl::Now() >= deadline_) {
+  } else if (steady_now() >= deadline_) {
     give_up(absl::DeadlineExceededError("the deadline passed before the transfer was complete"));
   }
 }
@@ -174,7 +174,7 @@ void RegionCall::look_at_the_clock() {
 int RegionCall::poll_milliseconds(absl::Time limit) const {
   const absl::Time until = over_region_ ? std::min(deadline_, limit) : limit;
   if (until == absl::InfiniteFuture()) return -1;
-  const absl::Duration left = std::clamp(until - absl::Now(), absl::ZeroDuration(), absl::Hours(1));
+  const absl::Duration left = std::clamp(until - steady_now(), absl::ZeroDuration(), absl::Hours(1));
   return static_cast<int>(absl::ToInt64Milliseconds(left)) + 1;
 }
 
@@ -204,14 +204,14 @@ void RegionCall::stop() {
 }
 
 bool RegionCall::wait_for(absl::Duration limit) {
-  const absl::Time until = absl::Now() + limit;
+  const absl::Time until = steady_now() + limit;
   if (over_region_) {
     std::uint64_t woken = 0;
     (void)!::read(wake_, &woken, sizeof(woken));  // by stop(), which the call's end may follow
     while (next(Until::kAnswered, until).has_value()) continue;
   } else {
     look_for(future_, std::min(looks_for_, absl::ToChronoMicroseconds(limit)));
-    (void)future_.wait_until(absl::ToChronoTime(until));
+    (void)future_.wait_for(absl::ToChronoNanoseconds(until - steady_now()));
   }
   looks_for_ = {};  // an answer that is not there by now is not a short call's
   return answered_;

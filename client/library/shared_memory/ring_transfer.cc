@@ -1,7 +1,5 @@
 #include "library/shared_memory/ring_transfer.h"
 
-#include <absl/time/clock.h>
-
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -15,6 +13,7 @@
 #include "library/transfer_parts.h"
 #include "library/transfer_retry.h"
 #include "proto/checksums.h"
+#include "proto/steady_time.h"
 
 namespace cumulus {
 namespace {
@@ -33,7 +32,7 @@ int choose(ConnectionCount& threads, int wanted, std::size_t bytes) {
 /// The call's own terms: its deadline has room for the array.
 CallOptions options_for(Connection& connection, const CallOptions& options, std::size_t bytes) {
   CallOptions result = options;
-  result.timeout = connection.deadline(options, transfer_allowance(bytes)) - absl::Now();
+  result.timeout = connection.deadline(options, transfer_allowance(bytes)) - steady_now();
   return result;
 }
 
@@ -156,7 +155,7 @@ std::optional<absl::StatusOr<Uploaded>> write_through_ring(Connection& connectio
   const std::shared_ptr<RingCall> call = RingCall::make(connection);
   if (call == nullptr) return std::nullopt;
   ConnectionCount& threads = connection.shared_memory().upload_threads();
-  const absl::Time start = absl::Now();
+  const absl::Time start = steady_now();
   TransferParts parts(split_transfer(bytes.size(), choose(threads, options.connections, bytes.size())),
                       options.call.cancellation, options.progress);
   const CancellationScope scope(parts.stop(), [call] { call->abandon(); });
@@ -173,7 +172,7 @@ std::optional<absl::StatusOr<Uploaded>> write_through_ring(Connection& connectio
     if (call->goes_another_way(answer.status())) return std::nullopt;
     return answer.status();
   }
-  threads.note(static_cast<int>(parts.count()), bytes.size(), absl::Now() - start);
+  threads.note(static_cast<int>(parts.count()), bytes.size(), steady_now() - start);
   Uploaded uploaded{{}, filler.checksum()};
   if (absl::Status parsed = wire::parse(*answer, uploaded.buffer); !parsed.ok()) return parsed;
   return uploaded;
@@ -186,7 +185,7 @@ std::optional<absl::Status> read_through_ring(Connection& connection, const Call
   const std::shared_ptr<RingCall> call = RingCall::make(connection);
   if (call == nullptr) return std::nullopt;
   ConnectionCount& threads = connection.shared_memory().download_threads();
-  const absl::Time start = absl::Now();
+  const absl::Time start = steady_now();
   TransferParts parts(
       split_transfer(destination.size(), choose(threads, options.connections, destination.size())),
       options.call.cancellation, options.progress, options.arrived);
@@ -204,7 +203,7 @@ std::optional<absl::Status> read_through_ring(Connection& connection, const Call
     return status;
   }
   if (!emptier.complete()) return absl::DataLossError("download: the server sent fewer bytes than there are");
-  threads.note(static_cast<int>(parts.count()), destination.size(), absl::Now() - start);
+  threads.note(static_cast<int>(parts.count()), destination.size(), steady_now() - start);
   return absl::OkStatus();
 }
 

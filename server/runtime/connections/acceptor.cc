@@ -22,6 +22,7 @@
 #include <limits>
 #include <utility>
 
+#include "proto/steady_time.h"
 #include "server/pipeline/text.h"
 #include "server/runtime/connections/guarded_sockets.h"
 #include "server/runtime/principal.h"
@@ -66,7 +67,7 @@ std::string peer_of(int connection) {
 bool poll_until(std::vector<pollfd>& entries, absl::Time end) {
   int milliseconds = -1;
   if (end != absl::InfiniteFuture()) {
-    const absl::Duration left = absl::Ceil(end - absl::Now(), absl::Milliseconds(1));
+    const absl::Duration left = absl::Ceil(end - steady_now(), absl::Milliseconds(1));
     milliseconds = static_cast<int>(std::max<std::int64_t>(0, absl::ToInt64Milliseconds(left)));
   }
   return ::poll(entries.data(), entries.size(), milliseconds) > 0;
@@ -214,7 +215,7 @@ void Acceptor::run() {
     for (const pollfd& entry : entries) {
       if (entry.revents != 0) accept_some(entry.fd);
     }
-    const absl::Time now = absl::Now();
+    const absl::Time now = steady_now();
     if (any) {
       interval = kFirstCheck;
       next_check = std::min(next_check, now + interval);
@@ -257,7 +258,7 @@ void Acceptor::take(int listener, Descriptor connection) {
   const int yes = 1;
   ::setsockopt(number, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof(yes));
   const ino_t inode = inode_of(number);
-  clients_[principal_name(peer)].push_back({number, inode, peer, absl::Now()});
+  clients_[principal_name(peer)].push_back({number, inode, peer, steady_now()});
   guard_socket(number, inode, peer, limits_.frames);
   hand_(listener, connection.release());
 }

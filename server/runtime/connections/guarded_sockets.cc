@@ -1,6 +1,5 @@
 #include "server/runtime/connections/guarded_sockets.h"
 
-#include <absl/time/clock.h>
 #include <dlfcn.h>
 #include <spdlog/spdlog.h>
 #include <sys/socket.h>
@@ -15,6 +14,8 @@
 #include <span>
 #include <unordered_map>
 #include <utility>
+
+#include "proto/steady_time.h"
 
 namespace cumulus::server {
 namespace {
@@ -63,7 +64,7 @@ bool may_be_taken(int number, const msghdr& message, std::size_t received) {
   if (guarded == nullptr) return true;
   FrameGuard& guard = guarded->guard;
   const bool fine_before = guard.problem().empty();
-  const absl::Time now = absl::Now();
+  const absl::Time now = steady_now();
   const std::span<const iovec> pieces(message.msg_iov, message.msg_iovlen);
   for (const iovec& piece : pieces) {
     const std::size_t bytes = std::min(received, piece.iov_len);

@@ -1,6 +1,5 @@
 #include "server/runtime/connections/guarded_tls.h"
 
-#include <absl/time/clock.h>
 #include <dlfcn.h>
 #include <openssl/ssl.h>
 #include <spdlog/spdlog.h>
@@ -8,6 +7,8 @@
 #include <atomic>
 #include <memory>
 #include <span>
+
+#include "proto/steady_time.h"
 
 namespace cumulus::server {
 namespace {
@@ -37,7 +38,7 @@ bool may_be_taken(SSL* connection, std::span<const std::byte> bytes) {
   FrameGuard* const guard = guard_of(connection);
   if (guard == nullptr) return true;
   const bool fine_before = guard->problem().empty();
-  if (guard->accept(bytes, absl::Now())) return true;
+  if (guard->accept(bytes, steady_now())) return true;
   if (fine_before) spdlog::warn("a client's TLS connection: {}; it is closed", guard->problem());
   return false;
 }

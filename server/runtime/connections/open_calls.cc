@@ -1,11 +1,10 @@
 #include "server/runtime/connections/open_calls.h"
 
-#include <absl/time/clock.h>
-
 #include <algorithm>
 #include <string_view>
 #include <utility>
 
+#include "proto/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/runtime/malformed_message.h"
 
@@ -73,7 +72,7 @@ void OpenCalls::end(const std::string& peer, bool awaited) {
   const std::lock_guard lock(mutex_);
   const auto found = peers_.find(peer);
   if (--found->second.calls == 0) {
-    found->second.idle_since = absl::Now();
+    found->second.idle_since = steady_now();
     if (found->second.forgotten) peers_.erase(found);
   }
   if (awaited) end_awaited();

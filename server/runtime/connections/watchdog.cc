@@ -1,6 +1,5 @@
 #include "server/runtime/connections/watchdog.h"
 
-#include <absl/time/clock.h>
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <openssl/err.h>
@@ -18,6 +17,7 @@
 #include <string_view>
 #include <utility>
 
+#include "proto/steady_time.h"
 #include "server/runtime/descriptor.h"
 
 namespace cumulus::server {
@@ -42,7 +42,7 @@ std::string client_hello() {
 
 bool wait_for(const Descriptor& socket, short events, absl::Time end) {
   pollfd entry{socket.number(), events, 0};
-  const auto left = std::max<std::int64_t>(0, absl::ToInt64Milliseconds(end - absl::Now()));
+  const auto left = std::max<std::int64_t>(0, absl::ToInt64Milliseconds(end - steady_now()));
   return ::poll(&entry, 1, static_cast<int>(left)) > 0;
 }
 
@@ -74,7 +74,7 @@ std::string reachable(const std::string& host) {
 }  // namespace
 
 bool answers(const ListenAddress& address, absl::Duration limit, bool tls) {
-  const absl::Time end = absl::Now() + limit;
+  const absl::Time end = steady_now() + limit;
   if (address.is_unix()) {
     sockaddr_un name{};
     name.sun_family = AF_UNIX;

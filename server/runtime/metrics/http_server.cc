@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <iterator>
 
+#include "proto/steady_time.h"
 #include "server/pipeline/text.h"
 
 namespace cumulus::server {
@@ -99,7 +100,7 @@ void HttpServer::run() {
     (void)::poll(entries.data(), entries.size(), connections_.empty() ? -1 : kCheckMilliseconds);
     if (entries.front().revents != 0) return;
     // Before new ones come, which have no entry yet.
-    const absl::Time now = absl::Now();
+    const absl::Time now = steady_now();
     auto entry = entries.begin() + 1 + static_cast<std::ptrdiff_t>(listeners_.size());
     for (auto connection = connections_.begin(); connection != connections_.end(); ++entry) {
       const bool over = now - connection->accepted > limits_.max_age ||
@@ -122,7 +123,7 @@ void HttpServer::accept_some(const Descriptor& listener) {
       return;
     }
     if (connections_.size() >= limits_.max_connections) make_room();
-    connections_.push_back({std::move(socket), absl::Now()});
+    connections_.push_back({std::move(socket), steady_now()});
     // What came with the connection is answered at once, so that those after it cannot push it out.
     if (!serve(connections_.back(), POLLIN)) connections_.pop_back();
   }

@@ -1,6 +1,5 @@
 #include "server/runtime/metrics/telemetry.h"
 
-#include <absl/time/clock.h>
 #include <prometheus/counter.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
@@ -12,6 +11,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "proto/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 
@@ -186,7 +186,7 @@ void Telemetry::decode_refused(const absl::Status& status) {
 
 void Telemetry::keep_error(const CallRecord& call) {
   // Not the status itself: its text is shared with the call, which reads it on.
-  RecentError error{absl::Now(),
+  RecentError error{steady_now(),
                     call.method,
                     call.request_id,
                     call.principal,

@@ -2,13 +2,13 @@
 
 #include <absl/strings/escaping.h>
 #include <absl/strings/match.h>
-#include <absl/time/clock.h>
 #include <spdlog/spdlog.h>
 
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "proto/steady_time.h"
 #include "server/pipeline/text.h"
 #include "server/runtime/connections/acceptor.h"
 #include "server/runtime/listen_address.h"
@@ -89,7 +89,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> StatusEndpoints::serve(
 std::string StatusEndpoints::metrics_text() {
   constexpr absl::Duration kFresh = absl::Milliseconds(100);
   const std::lock_guard lock(text_mutex_);
-  const absl::Time now = absl::Now();
+  const absl::Time now = steady_now();
   if (now - text_time_ >= kFresh) {
     text_ = runtime_.telemetry.text(&now_);
     text_time_ = now;

@@ -3,7 +3,6 @@
 #include <absl/random/random.h>
 #include <absl/strings/str_format.h>
 #include <absl/strings/str_replace.h>
-#include <absl/time/clock.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -11,11 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "proto/steady_time.h"
 #include "server/pipeline/text.h"
 #include "server/runtime/logging.h"
 #include "server/runtime/status_page/page.h"
 #include "server/runtime/status_page/thumbnail.h"
-#include "server/runtime/steady_time.h"
 #include "server/version.h"
 
 namespace cumulus::server {
@@ -73,10 +72,11 @@ std::string StatusPage::status_json() const {
                              ",\"model\":", json_string(device.model()),
                              ",\"backend\":", json_string(device.backend()), "}"));
   }
-  return concat(
-      "{\"version\":", json_string(kServerVersion), ",\"instance\":", json_string(runtime_.instance),
-      ",\"uptime\":", number(absl::ToDoubleSeconds(absl::Now() - started_)), ",\"devices\":", joined(devices),
-      ",\"sessions\":", sessions_json(), ",\"queues\":", queues_json(), ",\"errors\":", errors_json(), "}");
+  return concat("{\"version\":", json_string(kServerVersion),
+                ",\"instance\":", json_string(runtime_.instance),
+                ",\"uptime\":", number(absl::ToDoubleSeconds(steady_now() - started_)),
+                ",\"devices\":", joined(devices), ",\"sessions\":", sessions_json(),
+                ",\"queues\":", queues_json(), ",\"errors\":", errors_json(), "}");
 }
 
 std::string StatusPage::sessions_json() const {
@@ -125,7 +125,7 @@ std::string StatusPage::queues_json() const {
 }
 
 std::string StatusPage::errors_json() const {
-  const absl::Time now = absl::Now();
+  const absl::Time now = steady_now();
   std::vector<std::string> objects;
   for (const Telemetry::RecentError& error : runtime_.telemetry.recent_errors()) {
     objects.push_back(concat(

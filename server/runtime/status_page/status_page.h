@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 
+#include "proto/steady_time.h"
 #include "server/runtime/metrics/http_server.h"
 #include "server/runtime/runtime.h"
 
@@ -31,7 +32,7 @@ class StatusPage {
   std::optional<HttpAnswer> picture(const std::string& key) const;
 
   Runtime& runtime_;
-  const absl::Time started_ = absl::Now();
+  const absl::Time started_ = steady_now();
   bool pictures_ = false;
 };
 

@@ -1,17 +1,16 @@
 #include "server/runtime/transfer/transfer.h"
 
-#include <absl/time/clock.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
 
+#include "proto/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 
 namespace cumulus::server {
 
-Transfer::Transfer(Options options) : options_(std::move(options)), begin_time_(absl::Now()) {}
+Transfer::Transfer(Options options) : options_(std::move(options)), begin_time_(steady_now()) {}
 
 void Transfer::check(absl::Time now) {
   if (options_.drain != nullptr && options_.drain->over()) {
@@ -89,12 +88,12 @@ void Transfer::use_call(const std::function<void()>& operation) {
 }
 
 void Transfer::wait_for_client(const std::function<void()>& operation) {
-  waiting_since_ = absl::GetCurrentTimeNanos();
+  waiting_since_ = absl::ToUnixNanos(steady_now());
   use_call(operation);
 }
 
 void Transfer::client_moved() {
-  waited_ += current_wait(absl::GetCurrentTimeNanos());
+  waited_ += current_wait(absl::ToUnixNanos(steady_now()));
   waiting_since_ = kNotWaiting;
 }
 
@@ -121,7 +120,7 @@ void Transfer::finish_and_log(const absl::Status& status) {
                           .client = options_.client,
                           .principal = options_.principal.name,
                           .bytes = bytes_,
-                          .seconds = absl::ToDoubleSeconds(absl::Now() - begin_time_),
+                          .seconds = absl::ToDoubleSeconds(steady_now() - begin_time_),
                           .status = status,
                           .trace = options_.trace};
   options_.telemetry.count(record);
@@ -163,7 +162,7 @@ void TransferWatch::run() {
       return false;
     });
     lock.unlock();  // a transfer that ends, or ends here, may begin another
-    for (const std::shared_ptr<Transfer>& transfer : alive) transfer->check(absl::Now());
+    for (const std::shared_ptr<Transfer>& transfer : alive) transfer->check(steady_now());
     alive.clear();
     lock.lock();
   }

@@ -74,7 +74,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   /// max_upload_bytes, which is `fallback` where it has none.
   absl::StatusOr<TransferShares::Announcement> announce(std::size_t bytes, std::size_t fallback) const;
 
-  /// What this transfer and those that belong to it have moved, and when, in nanoseconds of the Unix epoch:
+  /// What this transfer and those that belong to it have moved, and when, in nanoseconds of steady_now():
   /// what the limits of stalls and of the rate go by. Called on any thread.
   virtual std::size_t moved_bytes() const { return bytes_; }
   virtual std::int64_t moved_at() const { return 0; }
@@ -94,7 +94,7 @@ class Transfer : public std::enable_shared_from_this<Transfer> {
   const absl::Time begin_time_;
   std::string request_id_;
   std::atomic<std::size_t> bytes_ = 0;
-  std::atomic<std::int64_t> waiting_since_ = kNotWaiting;  // in nanoseconds of the Unix epoch
+  std::atomic<std::int64_t> waiting_since_ = kNotWaiting;  // in nanoseconds of steady_now()
   // Since when the rate is measured, for how long the client was waited for since then, and what had come.
   std::atomic<std::int64_t> measured_since_ = 0;
   std::atomic<std::int64_t> waited_ = 0;

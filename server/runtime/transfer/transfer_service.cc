@@ -1,10 +1,9 @@
 #include "server/runtime/transfer/transfer_service.h"
 
-#include <absl/time/clock.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "proto/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/runtime/instance.h"
 #include "server/runtime/transfer/download.h"
@@ -96,7 +95,7 @@ Transfer::Options TransferService::options(std::string_view method, absl::Durati
   return {.method = method,
           .client = kRegionClient,
           .principal = std::move(caller),
-          .deadline = CallDeadline::of(absl::ToChronoTime(absl::Now() + bounded), limits.max_deadline),
+          .deadline = CallDeadline::at(steady_now() + bounded, limits.max_deadline),
           .max_stall = limits.stalled_transfer,
           .shares = shares_,
           .telemetry = runtime_.telemetry,

@@ -1,11 +1,10 @@
 #include "server/runtime/transfer/upload_target.h"
 
-#include <absl/time/clock.h>
-
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "proto/steady_time.h"
 #include "server/pipeline/errors.h"
 #include "server/pipeline/text.h"
 #include "server/runtime/exceptions.h"
@@ -159,7 +158,7 @@ void UploadTarget::keep_head(std::size_t offset, std::span<const std::byte> data
 
 void UploadTarget::count_bytes(std::size_t bytes) {
   moved_bytes_ += bytes;
-  moved_at_ = absl::GetCurrentTimeNanos();
+  moved_at_ = absl::ToUnixNanos(steady_now());
 }
 
 std::shared_ptr<UploadTarget> JoinedUploads::find_or_make(const std::string& session, const std::string& id,

@@ -80,7 +80,7 @@ class UploadTarget {
   /// Keeps what `data`, of byte `offset` on, has of the buffer's head.
   void keep_head(std::size_t offset, std::span<const std::byte> data);
 
-  /// What all streams have brought, and when the last bytes came, in nanoseconds of the Unix epoch.
+  /// What all streams have brought, and when the last bytes came, in nanoseconds of steady_now().
   void count_bytes(std::size_t bytes);
   std::size_t moved_bytes() const { return moved_bytes_; }
   std::int64_t moved_at() const { return moved_at_; }

@@ -1,7 +1,6 @@
 #include "cli/commands/bench_calls/chain.h"
 
 #include <absl/strings/str_cat.h>
-#include <absl/time/clock.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -16,6 +15,7 @@
 #include "cumulus/recursive_filter.h"
 #include "cumulus/sampling_table.h"
 #include "cumulus/summed_area_table.h"
+#include "proto/steady_time.h"
 
 namespace cumulus::cli {
 namespace {
@@ -109,11 +109,11 @@ struct Subject {
 absl::Status take_turns(std::vector<Subject>& subjects, int rounds) {
   for (int round = -rounds / 10 - 1; round < rounds; ++round) {  // those below 0 warm up
     for (Subject& subject : subjects) {
-      const absl::Time start = absl::Now();
+      const absl::Time start = steady_now();
       const absl::StatusOr<absl::Duration> kernels = subject.run();
       if (!kernels.ok()) return kernels.status();
       if (round < 0) continue;
-      subject.whole.push_back(absl::Now() - start);
+      subject.whole.push_back(steady_now() - start);
       subject.kernels.push_back(*kernels);
     }
   }

@@ -13,6 +13,7 @@
 #include "cli/commands/bench_calls/limit_rows.h"
 #include "cli/commands/bench_calls/load.h"
 #include "library/connection.h"
+#include "proto/steady_time.h"
 
 namespace cumulus::cli {
 namespace {
@@ -68,18 +69,18 @@ class OperationCalls {
     constexpr int kCalls = 50;
     std::vector<absl::Duration> wholes;
     for (int i = 0; i < kCalls; ++i) {
-      const absl::Time start = absl::Now();
+      const absl::Time start = steady_now();
       const absl::StatusOr<Result> result = job_.accept(session_.run(*operation_, job_.run()));
       if (!result.ok()) return result.status();
-      wholes.push_back(absl::Now() - start);
+      wholes.push_back(steady_now() - start);
       if (counts) besides_.push_back(wholes.back() - result->timings().compute);
     }
     const absl::Duration pace = median(wholes);
     for (int i = 0; i < kCalls; ++i) {
-      const absl::Time start = absl::Now();
+      const absl::Time start = steady_now();
       const auto answer = bare_.call_and_wait(call_.method, call_.request, job_.call());
       if (!answer.ok()) return answer.status();
-      const absl::Time end = absl::Now();
+      const absl::Time end = steady_now();
       if (counts) bares_.push_back(end - start);
       absl::SleepFor(start + pace - end);
     }

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <absl/status/statusor.h>
-#include <absl/time/clock.h>
 #include <absl/time/time.h>
 
 #include <functional>
@@ -10,6 +9,7 @@
 #include <vector>
 
 #include "cli/job/report.h"
+#include "proto/steady_time.h"
 
 namespace cumulus::cli {
 
@@ -29,9 +29,9 @@ absl::StatusOr<std::pair<absl::Duration, absl::Duration>> in_turns(int repeat, c
 
 template <class Call>
 Measured timed(const Call& call) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = steady_now();
   if (const absl::Status status = call(); !status.ok()) return status;
-  return absl::Now() - start;
+  return steady_now() - start;
 }
 
 }  // namespace cumulus::cli

@@ -15,6 +15,7 @@
 #include "cumulus/v1/sampling_table.pb.h"
 #include "cumulus/v1/summed_area_table.pb.h"
 #include "library/wire.h"
+#include "proto/steady_time.h"
 
 namespace cumulus::cli {
 namespace {
@@ -25,7 +26,7 @@ class Load : public std::enable_shared_from_this<Load> {
   Load(Connection& connection, const SmallCall& call, const LoadShape& shape, CallOptions options)
       : connection_(connection),
         call_(call),
-        end_(absl::Now() + shape.duration),
+        end_(steady_now() + shape.duration),
         pace_(shape.pace),
         options_(std::move(options)) {}
 
@@ -34,7 +35,7 @@ class Load : public std::enable_shared_from_this<Load> {
       const std::lock_guard lock(mutex_);
       ++open_;
     }
-    const absl::Time start = absl::Now();
+    const absl::Time start = steady_now();
     connection_.call(call_.method, call_.request, options_, CallContext(),
                      [self = shared_from_this(), start](const absl::StatusOr<grpc::ByteBuffer>& answer) {
                        self->finish(start, answer.status());
@@ -49,7 +50,7 @@ class Load : public std::enable_shared_from_this<Load> {
 
  private:
   void finish(absl::Time start, const absl::Status& status) {
-    const absl::Time now = absl::Now();
+    const absl::Time now = steady_now();
     bool again = false;
     {
       const std::lock_guard lock(mutex_);
@@ -121,12 +122,12 @@ double LoadResult::quantile(double share) {
 
 absl::StatusOr<LoadResult> run_load(Connection& connection, const SmallCall& call, const LoadShape& shape,
                                     const CallOptions& options) {
-  const absl::Time start = absl::Now();
+  const absl::Time start = steady_now();
   const auto load = std::make_shared<Load>(connection, call, shape, options);
   for (int i = 0; i < shape.callers; ++i) load->begin();
   absl::StatusOr<std::vector<double>> seconds = load->wait();
   if (!seconds.ok()) return seconds.status();
-  return LoadResult{*std::move(seconds), absl::Now() - start};
+  return LoadResult{*std::move(seconds), steady_now() - start};
 }
 
 }  // namespace cumulus::cli

@@ -1,7 +1,6 @@
 #include "cli/commands/bench_calls/plain_socket.h"
 
 #include <absl/strings/str_cat.h>
-#include <absl/time/clock.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "cli/files/shares.h"
+#include "proto/steady_time.h"
 
 namespace cumulus::cli {
 namespace {
@@ -73,11 +73,11 @@ absl::StatusOr<absl::Duration> move_through_sockets(std::span<const std::byte> b
   if (!std::all_of(pairs.begin(), pairs.end(), [](const SocketPair& pair) { return pair.open(); }))
     return absl::InternalError(absl::StrCat("no sockets to compare with: ", std::strerror(errno)));
   std::atomic<bool> moved = true;
-  const absl::Time start = absl::Now();
+  const absl::Time start = steady_now();
   for_each_share(count, bytes.size(), [&](std::size_t share, std::size_t begin, std::size_t end) {
     if (!pairs[share].move(bytes.subspan(begin, end - begin))) moved = false;
   });
-  const absl::Duration took = absl::Now() - start;
+  const absl::Duration took = steady_now() - start;
   if (!moved) return absl::InternalError("a plain socket failed");
   return took;
 }

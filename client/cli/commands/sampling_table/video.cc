@@ -1,7 +1,6 @@
 #include "cli/commands/sampling_table/video.h"
 
 #include <absl/strings/str_cat.h>
-#include <absl/time/clock.h>
 #include <absl/time/time.h>
 
 #include <algorithm>
@@ -17,6 +16,7 @@
 
 #include "cli/batch/expansion.h"
 #include "cli/commands/sampling_table/table_file.h"
+#include "proto/steady_time.h"
 
 namespace cumulus::cli {
 namespace {
@@ -33,7 +33,7 @@ class VideoRun {
       : command_(job), options_(options), frames_(std::move(frames)) {}
 
   absl::Status run() {
-    const absl::Time start = absl::Now();
+    const absl::Time start = steady_now();
     command_.stages().begin("frames");
     std::vector<std::thread> threads;
     const std::size_t count =
@@ -41,7 +41,7 @@ class VideoRun {
     for (std::size_t worker = 0; worker < count; ++worker) threads.emplace_back([this] { work(); });
     for (std::thread& thread : threads) thread.join();
     command_.stages().end();
-    lasted_ = absl::Now() - start;
+    lasted_ = steady_now() - start;
     return failure_;
   }
 
@@ -71,9 +71,9 @@ class VideoRun {
 
   template <class Body>
   auto timed(Stage stage, const Body& body) {
-    const absl::Time start = absl::Now();
+    const absl::Time start = steady_now();
     auto result = body();
-    nanoseconds_[stage] += absl::ToInt64Nanoseconds(absl::Now() - start);
+    nanoseconds_[stage] += absl::ToInt64Nanoseconds(steady_now() - start);
     return result;
   }
 
