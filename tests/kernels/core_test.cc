@@ -245,6 +245,21 @@ TEST(KeptBlocks, AreForTheNextOfExactlyTheirSize) {
   EXPECT_EQ(kept.take(512), &second);
 }
 
+TEST(KeptBlocksCuda, AreToBeHadAlone) {
+  if (cuda_device_count() == 0) GTEST_SKIP() << "no GPU here: " << cuda_unavailable_reason();
+  CudaDevice device(0);
+  EXPECT_EQ(device.allocate(1000, kOnlyKept).data(), nullptr);
+  CudaExecutor executor(device);
+  const std::byte* block = nullptr;
+  {
+    const DeviceMemory memory = executor.allocate(1000);
+    executor.synchronize();
+    block = memory.data();
+  }
+  EXPECT_EQ(device.allocate(2000, kOnlyKept).data(), nullptr);
+  EXPECT_EQ(device.allocate(1000, kOnlyKept).data(), block);
+}
+
 TEST(KeptBlocks, AreSoManyAndSoLargeAtMost) {
   KeptBlocks kept;
   std::vector<char> blocks(KeptBlocks::kMaxBlocks + 2);

@@ -36,27 +36,13 @@ CallOptions options_for(Connection& connection, const CallOptions& options, std:
   return result;
 }
 
-/// What so many threads fill a slot with. A core's cache (2 MiB) holds what its thread wrote last, and the
-/// source beside it, where pieces are small; the server takes some 13 us for each, which is too long for
-/// quarters by several threads, and two threads fill whole slots as fast.
-constexpr std::size_t piece_bytes_of(std::size_t threads) {
-  switch (threads) {
-    case 1:
-      return kSharedPieceBytes;
-    case 2:
-      return kSharedSlotBytes;
-    default:
-      return kSharedSlotBytes / 2;
-  }
-}
-
 /// The copying of an array into the slots of a ring, by the threads of a TransferParts.
 class SlotFiller {
  public:
   SlotFiller(RingCall& call, std::size_t threads, std::span<const std::byte> bytes, Checksum checksum)
       : call_(call),
         slots_(call, threads),
-        piece_bytes_(call.region().takes_knocks() ? piece_bytes_of(threads) : kSharedSlotBytes),
+        piece_bytes_(threads == 1 && call.region().takes_knocks() ? kSharedPieceBytes : kSharedSlotBytes),
         bytes_(bytes),
         checksums_(checksum == Checksum::kWanted ? count_of(kSharedSlotBytes) : 0) {}
 
@@ -92,7 +78,8 @@ class SlotFiller {
 
   RingCall& call_;
   FillingSlots slots_;
-  const std::size_t piece_bytes_;
+  const std::size_t
+      piece_bytes_;  // small ones for one thread: those of more than one come too fast for a GPU
   const std::span<const std::byte> bytes_;
   std::vector<std::uint32_t> checksums_;  // as those of a stream's chunks
 };

@@ -1,12 +1,9 @@
 #include "server/runtime/shared_memory/early_copy.h"
 
 #include <algorithm>
-#include <chrono>
+#include <atomic>
 #include <exception>
 #include <utility>
-
-#include "proto/brief_look.h"
-#include "proto/cores.h"
 
 namespace cumulus::server {
 namespace {
@@ -58,10 +55,6 @@ void EarlyCopy::copy() {
 void EarlyCopy::uncount() { counted_.release(); }
 
 void EarlyCopy::give_to(Taker taker) {
-  constexpr std::chrono::microseconds kLooksFor{2000};  // of kMostBytes the bus takes 1300
-  static std::atomic<bool> somebody_looks = false;
-  const BriefLook look(has_many_cores(), somebody_looks, kLooksFor);
-  while (!over_ && look.goes_on()) continue;
   std::unique_lock lock(mutex_);
   if (!status_.has_value()) {
     taker_.emplace(std::move(taker));
@@ -74,7 +67,6 @@ void EarlyCopy::give_to(Taker taker) {
 void EarlyCopy::end(const absl::Status& status) {
   std::unique_lock lock(mutex_);
   status_ = status;
-  over_ = true;
   if (!taker_.has_value()) return;
   Taker taker = *std::move(taker_);
   taker_.reset();

@@ -2,7 +2,6 @@
 
 #include <absl/status/status.h>
 
-#include <atomic>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -41,8 +40,7 @@ class EarlyCopy : public std::enable_shared_from_this<EarlyCopy> {
     HostMemory& head;
     Done done;
   };
-  /// Once. Looks for the copy's end a while, where the process has cores to spare: what this thread has just
-  /// begun it finishes sooner than another, whose caches know nothing of it.
+  /// Once.
   void give_to(Taker taker);
 
  private:
@@ -58,8 +56,7 @@ class EarlyCopy : public std::enable_shared_from_this<EarlyCopy> {
   Reservation counted_;  // before the memory, which goes first
   BufferMemory memory_;
   HostMemory head_;
-  std::atomic<bool> over_ = false;  // once there is a status
-  std::mutex mutex_;                // of what follows
+  std::mutex mutex_;  // of what follows
   std::optional<absl::Status> status_;
   std::optional<Taker> taker_;
 };
