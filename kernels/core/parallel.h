@@ -1,9 +1,5 @@
 #pragma once
 
-#include <oneapi/tbb/blocked_range.h>
-#include <oneapi/tbb/parallel_for.h>
-
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -12,18 +8,34 @@
 
 #include "kernels/core/cpu_executor.h"
 #include "kernels/core/slice.h"
-#include "kernels/core/slice_size.h"
+
+// oneTBB's loops are compiled once, in parallel.cc, and call their bodies through a pointer: they are some
+// 3,000 instructions for each body that they are compiled with.
 
 namespace cumulus {
 
 namespace parallel {
 
-struct Range {
-  std::int64_t begin;
-  std::int64_t end;
+/// Refers to a function of any type, which has to outlive it.
+template <class... Arguments>
+class FunctionReference {
+ public:
+  template <class F>
+  FunctionReference(const F& function)
+      : function_(&function),
+        call_([](const void* f, Arguments... arguments) { (*static_cast<const F*>(f))(arguments...); }) {}
 
-  std::int64_t count() const { return end - begin; }
+  void operator()(Arguments... arguments) const { call_(function_, arguments...); }
+
+ private:
+  const void* function_;
+  void (*call_)(const void* function, Arguments... arguments);
 };
+using IndexBody = FunctionReference<std::size_t>;
+using RangeBody = FunctionReference<std::int64_t, std::int64_t>;
+
+/// Calls body(i) for each i below `count`, on the executor's threads.
+void for_each_index(CpuExecutor& executor, std::size_t count, const IndexBody& body);
 
 /// What a slice left for the next one.
 template <class Item>
@@ -60,11 +72,9 @@ void parallel_items(CpuExecutor& executor, std::vector<Item> items, const Body& 
   while (!items.empty()) {
     const Slice slice(executor);
     const parallel::OpenSlice<Item> open{slice, left};
-    executor.run([&] {
-      oneapi::tbb::parallel_for(std::size_t{0}, items.size(), [&](std::size_t i) {
-        if (i > 0 && slice.over()) return left.add(items[i]);
-        body(items[i], open);
-      });
+    parallel::for_each_index(executor, items.size(), [&](std::size_t i) {
+      if (i > 0 && slice.over()) return left.add(items[i]);
+      body(items[i], open);
     });
     items = left.take();
   }
@@ -72,40 +82,7 @@ void parallel_items(CpuExecutor& executor, std::vector<Item> items, const Body& 
 
 /// Calls body(first, last) on pieces of [0, count) of at least `grain`, on the executor's threads, in slices.
 /// Exceptions from the body reach the caller; throws Interrupted.
-template <class Body>
-void parallel_ranges(CpuExecutor& executor, std::int64_t count, std::int64_t grain, const Body& body) {
-  constexpr std::int64_t kFirstGrains = 4;  // of each thread
-  constexpr std::int64_t kChecks = 16;      // by each thread, in a slice that takes longer than foreseen
-  const std::int64_t threads = executor.threads();
-  SliceSize size(kCpuSliceLength, kFirstGrains * grain * threads, grain);
-  parallel::Leftovers<parallel::Range> left;
-  for (std::int64_t begin = 0; begin < count || !left.empty();) {
-    const Slice slice(executor);
-    std::vector<parallel::Range> ranges = left.take();
-    const bool fresh = ranges.empty();
-    if (fresh) {
-      const std::int64_t end = slice.ends() ? std::min(count, begin + size.pieces()) : count;
-      ranges.push_back({begin, end});
-      begin = end;
-    }
-    const std::int64_t step = std::max(grain, ranges.front().count() / (kChecks * threads));
-    const auto run_range = [&](const auto& range) {
-      if (!slice.ends()) return body(range.begin(), range.end());
-      for (std::int64_t first = range.begin(); first < range.end(); first += step) {
-        if (slice.wanted()) return left.add(parallel::Range{first, range.end()});
-        executor.check_interrupt();
-        body(first, std::min(first + step, range.end()));
-      }
-    };
-    executor.run([&] {
-      oneapi::tbb::parallel_for(std::size_t{0}, ranges.size(), [&](std::size_t i) {
-        oneapi::tbb::parallel_for(oneapi::tbb::blocked_range<std::int64_t>(ranges[i].begin, ranges[i].end,
-                                                                           static_cast<std::size_t>(grain)),
-                                  run_range);
-      });
-    });
-    if (fresh && left.empty()) size.took(ranges.front().count(), slice.elapsed());
-  }
-}
+void parallel_ranges(CpuExecutor& executor, std::int64_t count, std::int64_t grain,
+                     const parallel::RangeBody& body);
 
 }  // namespace cumulus
