@@ -302,6 +302,15 @@ def test_a_private_daemon_ends_with_its_client():
     assert not folder.exists() and daemon.pid == 0
 
 
+def test_a_private_daemon_where_the_temporary_folder_has_a_long_name(tmp_path, monkeypatch):
+    folder = tmp_path / ("x" * 120)
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    with cumulus.connect(backend="cpu") as c:
+        assert c.address.startswith("unix:/tmp/cumulus-")
+    assert not any(folder.iterdir())
+
+
 def test_why_a_private_daemon_did_not_start_is_said_without_the_rest_of_its_log(tmp_path, monkeypatch):
     program = tmp_path / "cumulusd"
     program.write_text("#!/bin/sh\necho '2026-11-28 20:08:31.221 info open files: at most 20000'\necho 'cumulusd: no GPU; use --backend cpu'\nexit 1\n")

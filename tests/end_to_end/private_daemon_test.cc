@@ -106,6 +106,15 @@ TEST(PrivateDaemon, StartsWhileItsJobReads) {
   EXPECT_TRUE(fs::is_empty(temporary.path()));
 }
 
+/// A Unix socket's path has 107 bytes at most; folders of batch systems are longer.
+TEST(PrivateDaemon, StartsWhereTheTemporaryFolderHasALongName) {
+  const TemporaryFolder temporary;
+  const std::string deep = temporary / std::string(120, 'x');
+  std::filesystem::create_directory(deep);
+  const Ended ended = run_cumulus({"--backend", "cpu", "health"}, {{"TMPDIR", deep}});
+  EXPECT_EQ(ended.exit_code, 0) << ended.errors;
+}
+
 TEST(PrivateDaemon, IsGoneWhereItsJobFindsNoInput) {
   const TemporaryFolder temporary;
   const Ended ended = run_cumulus(

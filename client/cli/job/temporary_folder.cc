@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstddef>
 #include <cstdlib>
 #include <string>
 #include <system_error>
@@ -42,11 +43,20 @@ void remove_abandoned(const fs::path& parent) {
   }
 }
 
+/// The folder for temporary ones, or /tmp where a Unix socket in one of it would have too long a path: those
+/// of batch systems have names of a hundred letters.
+fs::path parent_of_folders(std::error_code& error) {
+  constexpr std::size_t kMaxSocketPathBytes = 107;
+  const fs::path named = fs::temp_directory_path(error);
+  const fs::path socket = named / absl::StrCat(kPrefix, "XXXXXX") / "socket";
+  return socket.string().size() > kMaxSocketPathBytes ? fs::path("/tmp") : named;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<TemporaryFolder>> TemporaryFolder::make() {
   std::error_code error;
-  const fs::path parent = fs::temp_directory_path(error);
+  const fs::path parent = parent_of_folders(error);
   if (!error) remove_abandoned(parent);
   std::string name = (parent / absl::StrCat(kPrefix, "XXXXXX")).string();
   if (!error && ::mkdtemp(name.data()) != nullptr) {  // made with mode 0700

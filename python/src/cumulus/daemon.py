@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import pathlib
 import shutil
 import signal
@@ -16,6 +17,7 @@ from .errors import Unavailable, explain_absence
 
 START_TIMEOUT = 60.0  # seconds; a GPU's context takes some
 STOP_TIMEOUT = 3.0
+MAX_SOCKET_PATH_BYTES = 107
 END_TIMEOUT = 0.2  # a connection breaks a little before its process has ended
 
 
@@ -44,6 +46,16 @@ def find_daemon() -> str:
     return found
 
 
+def _folder_for_a_socket() -> pathlib.Path:
+    """In the folder for temporary ones, or in /tmp where the socket's path would be too long: those of batch systems have names of
+    a hundred letters."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="cumulus-"))
+    if len(os.fsencode(folder / "socket")) <= MAX_SOCKET_PATH_BYTES:
+        return folder
+    folder.rmdir()
+    return pathlib.Path(tempfile.mkdtemp(prefix="cumulus-", dir="/tmp"))
+
+
 class PrivateDaemon:
     """Serves on a Unix socket in a folder that nobody else can enter, until stop() or the end of this process.
 
@@ -51,7 +63,7 @@ class PrivateDaemon:
     """
 
     def __init__(self, backend: str = "") -> None:
-        self._folder = pathlib.Path(tempfile.mkdtemp(prefix="cumulus-"))
+        self._folder = _folder_for_a_socket()
         self.address = f"unix:{self._folder / 'socket'}"
         self._process: Optional[subprocess.Popen[bytes]] = None
         self._watcher: Optional[subprocess.Popen[bytes]] = None
