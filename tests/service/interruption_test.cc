@@ -32,7 +32,7 @@ struct Place {
 server::Configuration one_thread() {
   server::Configuration configuration = TestServer::configuration();
   configuration.devices.cpu_threads = 1;  // so that a call that nobody stops takes long enough to be noticed
-  configuration.devices.cpu_memory_bytes = std::size_t{6} << 30;
+  configuration.devices.cpu_memory_bytes = std::size_t{3} << 30;  // more than the largest call takes
   configuration.limits.max_deadline = absl::Minutes(10);
   return configuration;
 }
