@@ -7,6 +7,7 @@
 
 #include "kernels/core/parallel.h"
 #include "kernels/core/vector_width.h"
+#include "kernels/core/without_cuda.h"
 #include "kernels/summed_area_table/check.h"
 #include "kernels/summed_area_table/cpu/bands.h"
 #include "kernels/summed_area_table/cpu/build.h"
@@ -295,26 +296,14 @@ void average_image(CpuExecutor& executor, const TableJob<Input, float, Space::kH
 }
 
 #if !CUMULUS_WITH_CUDA
-// A build without CUDA has no device to make an executor of: these satisfy the linker.
-namespace {
-[[noreturn]] void no_cuda(const char* call) { throw CudaError(0, call, __FILE__, __LINE__); }
-}  // namespace
-template <class Input, class Sum>
-void build_summed_area_table(CudaExecutor& /*executor*/,
-                             const TableJob<Input, Sum, Space::kDevice>& /*job*/) {
-  no_cuda("build_summed_area_table");
-}
-template <class Input>
-void average_image(CudaExecutor& /*executor*/, const TableJob<Input, float, Space::kDevice>& /*job*/,
-                   DeviceSpan<float> /*means*/) {
-  no_cuda("average_image");
-}
-#define CUMULUS_WITHOUT_CUDA(Input, Sum) \
-  template void build_summed_area_table(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&)
-CUMULUS_SUMMED_AREA_TABLE_PAIRS(CUMULUS_WITHOUT_CUDA);
-template void average_image(CudaExecutor&, const TableJob<Float16, float, Space::kDevice>&,
-                            DeviceSpan<float>);
-template void average_image(CudaExecutor&, const TableJob<float, float, Space::kDevice>&, DeviceSpan<float>);
+#define CUMULUS_BUILD(Input, Sum) \
+  template <>                     \
+  void CUMULUS_WITHOUT_CUDA(build_summed_area_table, const TableJob<Input, Sum, Space::kDevice>&)
+CUMULUS_SUMMED_AREA_TABLE_PAIRS(CUMULUS_BUILD);
+template <>
+void CUMULUS_WITHOUT_CUDA(average_image, const TableJob<Float16, float, Space::kDevice>&, DeviceSpan<float>);
+template <>
+void CUMULUS_WITHOUT_CUDA(average_image, const TableJob<float, float, Space::kDevice>&, DeviceSpan<float>);
 #endif
 
 #if CUMULUS_WIDE_VECTORS
