@@ -1,6 +1,7 @@
 #include "kernels/bracket_match/bracket_match.h"
 #include "kernels/bracket_match/check.h"
 #include "kernels/bracket_match/cpu/matcher.h"
+#include "kernels/core/without_cuda.h"
 
 namespace cumulus {
 
@@ -23,29 +24,17 @@ void match_brackets(CpuExecutor& executor, HostSpan<const std::int32_t> tokens,
 }
 
 #if !CUMULUS_WITH_CUDA
-// A build without CUDA has no device to make an executor of: these satisfy the linker.
-template <class Index>
-void match_brackets(CudaExecutor& /*executor*/, DeviceSpan<const std::uint8_t> /*text*/,
-                    const BracketTable& /*table*/, DeviceSpan<const std::int64_t> /*segments*/,
-                    const BracketOutputs<Index, Space::kDevice>& /*outputs*/, BracketReport* /*report*/) {
-  throw CudaError(0, "match_brackets", __FILE__, __LINE__);
-}
-template <class Index>
-void match_brackets(CudaExecutor& /*executor*/, DeviceSpan<const std::int32_t> /*tokens*/,
-                    DeviceSpan<const std::int64_t> /*segments*/,
-                    const BracketOutputs<Index, Space::kDevice>& /*outputs*/, BracketReport* /*report*/) {
-  throw CudaError(0, "match_brackets", __FILE__, __LINE__);
-}
-template void match_brackets(CudaExecutor&, DeviceSpan<const std::uint8_t>, const BracketTable&,
-                             DeviceSpan<const std::int64_t>,
-                             const BracketOutputs<std::int32_t, CudaExecutor::kSpace>&, BracketReport*);
-template void match_brackets(CudaExecutor&, DeviceSpan<const std::int32_t>, DeviceSpan<const std::int64_t>,
-                             const BracketOutputs<std::int32_t, CudaExecutor::kSpace>&, BracketReport*);
-template void match_brackets(CudaExecutor&, DeviceSpan<const std::uint8_t>, const BracketTable&,
-                             DeviceSpan<const std::int64_t>,
-                             const BracketOutputs<std::int64_t, CudaExecutor::kSpace>&, BracketReport*);
-template void match_brackets(CudaExecutor&, DeviceSpan<const std::int32_t>, DeviceSpan<const std::int64_t>,
-                             const BracketOutputs<std::int64_t, CudaExecutor::kSpace>&, BracketReport*);
+#define CUMULUS_INSTANTIATE(Index)                                                                          \
+  template <>                                                                                               \
+  void CUMULUS_WITHOUT_CUDA(match_brackets, DeviceSpan<const std::uint8_t>, const BracketTable&,            \
+                            DeviceSpan<const std::int64_t>, const BracketOutputs<Index, Space::kDevice>&,   \
+                            BracketReport*);                                                                \
+  template <>                                                                                               \
+  void CUMULUS_WITHOUT_CUDA(match_brackets, DeviceSpan<const std::int32_t>, DeviceSpan<const std::int64_t>, \
+                            const BracketOutputs<Index, Space::kDevice>&, BracketReport*);
+CUMULUS_INSTANTIATE(std::int32_t)
+CUMULUS_INSTANTIATE(std::int64_t)
+#undef CUMULUS_INSTANTIATE
 #endif
 
 template void match_brackets(CpuExecutor&, HostSpan<const std::uint8_t>, const BracketTable&,

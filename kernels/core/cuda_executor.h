@@ -123,7 +123,7 @@ class CudaExecutor {
     DeviceSpan<std::uint64_t> words;  // kStatusWords
     std::uint32_t tag;
   };
-  static constexpr std::size_t kStatusWords = 528 * 1024;
+  static constexpr std::size_t kStatusWords = 360 * 1024;  // what tables of bytes in strips take
   StatusWords status_words(std::uint32_t tags = 1);
 
   /// The same in words of 128 bits, three values and a tag. They lie apart from the others: a value of one

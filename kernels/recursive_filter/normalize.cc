@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "kernels/core/parallel.h"
+#include "kernels/core/without_cuda.h"
 #include "kernels/recursive_filter/check.h"
 #include "kernels/recursive_filter/cpu/nearest_float16.h"
 #include "kernels/recursive_filter/fir/boundary.h"
@@ -137,16 +138,10 @@ CUMULUS_INSTANTIATE(float, Float16)
 #undef CUMULUS_INSTANTIATE
 
 #if !CUMULUS_WITH_CUDA
-// A build without CUDA has no device to make an executor of: this satisfies the linker.
-template <class From, class To>
-void normalize(CudaExecutor& /*executor*/, const FilterImages<const From, Space::kDevice>& /*images*/,
-               const FilteredCertainties& /*certainties*/,
-               const FilterImages<To, Space::kDevice>& /*normalized*/) {
-  throw CudaError(0, "normalize", __FILE__, __LINE__);
-}
-#define CUMULUS_INSTANTIATE(From, To)                                                               \
-  template void normalize<From, To>(CudaExecutor&, const FilterImages<const From, Space::kDevice>&, \
-                                    const FilteredCertainties&, const FilterImages<To, Space::kDevice>&);
+#define CUMULUS_INSTANTIATE(From, To)                                                   \
+  template <>                                                                           \
+  void CUMULUS_WITHOUT_CUDA(normalize, const FilterImages<const From, Space::kDevice>&, \
+                            const FilteredCertainties&, const FilterImages<To, Space::kDevice>&);
 CUMULUS_INSTANTIATE(float, float)
 CUMULUS_INSTANTIATE(double, double)
 CUMULUS_INSTANTIATE(Float16, float)

@@ -6,6 +6,7 @@
 #include "kernels/core/fresh_pages.h"
 #include "kernels/core/parallel.h"
 #include "kernels/core/row_pieces.h"
+#include "kernels/core/without_cuda.h"
 #include "kernels/recursive_filter/check.h"
 #include "kernels/recursive_filter/cpu/apply.h"
 #include "kernels/recursive_filter/cpu/group_filter.h"
@@ -209,25 +210,13 @@ CUMULUS_INSTANTIATE(double)
 #undef CUMULUS_INSTANTIATE
 
 #if !CUMULUS_WITH_CUDA
-// A build without CUDA has no device to make an executor of: this satisfies the linker.
-template <class T>
-RecursiveFilterRun apply_recursive_filter(CudaExecutor& /*executor*/,
-                                          FilterImages<const T, Space::kDevice> /*images*/,
-                                          const RecursiveFilter& /*filter*/,
-                                          FilterImages<T, Space::kDevice> /*filtered*/,
-                                          const RecursiveFilterChoice& /*choice*/) {
-  throw CudaError(0, "apply_recursive_filter", __FILE__, __LINE__);
-}
-template <class T>
-void add_scaled(CudaExecutor& /*executor*/, DeviceSpan<const T> /*addend*/, double /*weight*/,
-                DeviceSpan<T> /*values*/) {
-  throw CudaError(0, "add_scaled", __FILE__, __LINE__);
-}
-#define CUMULUS_INSTANTIATE(T)                                                      \
-  template RecursiveFilterRun apply_recursive_filter<T>(                            \
-      CudaExecutor&, FilterImages<const T, Space::kDevice>, const RecursiveFilter&, \
-      FilterImages<T, Space::kDevice>, const RecursiveFilterChoice&);               \
-  template void add_scaled<T>(CudaExecutor&, DeviceSpan<const T>, double, DeviceSpan<T>);
+#define CUMULUS_INSTANTIATE(T)                                                                           \
+  template <>                                                                                            \
+  RecursiveFilterRun CUMULUS_WITHOUT_CUDA(apply_recursive_filter, FilterImages<const T, Space::kDevice>, \
+                                          const RecursiveFilter&, FilterImages<T, Space::kDevice>,       \
+                                          const RecursiveFilterChoice&);                                 \
+  template <>                                                                                            \
+  void CUMULUS_WITHOUT_CUDA(add_scaled, DeviceSpan<const T>, double, DeviceSpan<T>);
 CUMULUS_INSTANTIATE(float)
 CUMULUS_INSTANTIATE(Float16)
 CUMULUS_INSTANTIATE(double)

@@ -1,3 +1,4 @@
+#include "kernels/core/without_cuda.h"
 #include "kernels/run_length/check.h"
 #include "kernels/run_length/cpu/coders.h"
 #include "kernels/run_length/run_length.h"
@@ -24,17 +25,10 @@ void decode_run_lengths(CpuExecutor& executor, const DecodeRunLengthsParams& par
 }
 
 #if !CUMULUS_WITH_CUDA
-// A build without CUDA has no device to make an executor of: these satisfy the linker.
-void encode_run_lengths(CudaExecutor& /*executor*/, const EncodeRunLengthsParams& /*params*/,
-                        DeviceSpan<const std::byte> /*elements*/, const EncodedRuns<Space::kDevice>& /*runs*/,
-                        EncodeRunLengthsReport* /*report*/) {
-  throw CudaError(0, "encode_run_lengths", __FILE__, __LINE__);
-}
-void decode_run_lengths(CudaExecutor& /*executor*/, const DecodeRunLengthsParams& /*params*/,
-                        DeviceSpan<const std::byte> /*symbols*/, DeviceSpan<const std::byte> /*lengths*/,
-                        DeviceSpan<std::byte> /*elements*/, DecodeRunLengthsReport* /*report*/) {
-  throw CudaError(0, "decode_run_lengths", __FILE__, __LINE__);
-}
+void CUMULUS_WITHOUT_CUDA(encode_run_lengths, const EncodeRunLengthsParams&, DeviceSpan<const std::byte>,
+                          const EncodedRuns<Space::kDevice>&, EncodeRunLengthsReport*);
+void CUMULUS_WITHOUT_CUDA(decode_run_lengths, const DecodeRunLengthsParams&, DeviceSpan<const std::byte>,
+                          DeviceSpan<const std::byte>, DeviceSpan<std::byte>, DecodeRunLengthsReport*);
 #endif
 
 }  // namespace cumulus

@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "kernels/core/parallel.h"
+#include "kernels/core/without_cuda.h"
 #include "kernels/sampling_table/check.h"
 #include "kernels/sampling_table/cpu/long_rows.h"
 #include "kernels/sampling_table/cpu/lookup.h"
@@ -249,40 +250,19 @@ void evaluate_density(CpuExecutor& executor, const sampling::TableHeader& header
 }
 
 #if !CUMULUS_WITH_CUDA
-// A build without CUDA has no device to make an executor of: these satisfy the linker.
-namespace {
-[[noreturn]] void no_cuda(const char* call) { throw CudaError(0, call, __FILE__, __LINE__); }
-}  // namespace
-void build_sampling_table(CudaExecutor& /*executor*/, DeviceImage<const float> /*weights*/,
-                          const SamplingTableParams& /*params*/, DeviceSpan<std::byte> /*table*/,
-                          SamplingTableReport* /*report*/) {
-  no_cuda("build_sampling_table");
-}
-void build_sampling_table(CudaExecutor& /*executor*/, DeviceImage<const std::uint8_t> /*weights*/,
-                          const SamplingTableParams& /*params*/, DeviceSpan<std::byte> /*table*/,
-                          SamplingTableReport* /*report*/) {
-  no_cuda("build_sampling_table");
-}
-void build_sampling_table(CudaExecutor& /*executor*/, DeviceImage<const Float16> /*weights*/,
-                          const SamplingTableParams& /*params*/, DeviceSpan<std::byte> /*table*/,
-                          SamplingTableReport* /*report*/) {
-  no_cuda("build_sampling_table");
-}
-void draw_samples(CudaExecutor& /*executor*/, const sampling::TableHeader& /*header*/,
-                  DeviceSpan<const std::byte> /*table*/, const DrawParameters& /*parameters*/,
-                  DrawnSamples<Space::kDevice> /*samples*/) {
-  no_cuda("draw_samples");
-}
-void sample_points(CudaExecutor& /*executor*/, const sampling::TableHeader& /*header*/,
-                   DeviceSpan<const std::byte> /*table*/, DeviceSpan<const sampling::FixedPoint2> /*points*/,
-                   std::uint32_t /*layer*/, DrawnSamples<Space::kDevice> /*samples*/) {
-  no_cuda("sample_points");
-}
-void evaluate_density(CudaExecutor& /*executor*/, const sampling::TableHeader& /*header*/,
-                      DeviceSpan<const std::byte> /*table*/, DensityPoints<Space::kDevice> /*points*/,
-                      DeviceSpan<float> /*pdf*/) {
-  no_cuda("evaluate_density");
-}
+#define CUMULUS_BUILD(T)                                                                            \
+  void CUMULUS_WITHOUT_CUDA(build_sampling_table, DeviceImage<const T>, const SamplingTableParams&, \
+                            DeviceSpan<std::byte>, SamplingTableReport*);
+CUMULUS_BUILD(float)
+CUMULUS_BUILD(std::uint8_t)
+CUMULUS_BUILD(Float16)
+void CUMULUS_WITHOUT_CUDA(draw_samples, const sampling::TableHeader&, DeviceSpan<const std::byte>,
+                          const DrawParameters&, DrawnSamples<Space::kDevice>);
+void CUMULUS_WITHOUT_CUDA(sample_points, const sampling::TableHeader&, DeviceSpan<const std::byte>,
+                          DeviceSpan<const sampling::FixedPoint2>, std::uint32_t,
+                          DrawnSamples<Space::kDevice>);
+void CUMULUS_WITHOUT_CUDA(evaluate_density, const sampling::TableHeader&, DeviceSpan<const std::byte>,
+                          DensityPoints<Space::kDevice>, DeviceSpan<float>);
 #endif
 
 }  // namespace cumulus

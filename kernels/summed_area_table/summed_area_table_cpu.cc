@@ -7,6 +7,7 @@
 
 #include "kernels/core/parallel.h"
 #include "kernels/core/vector_width.h"
+#include "kernels/core/without_cuda.h"
 #include "kernels/summed_area_table/check.h"
 #include "kernels/summed_area_table/cpu/bands.h"
 #include "kernels/summed_area_table/cpu/build.h"
@@ -43,14 +44,38 @@ class BandStages {
 };
 
 /// The tables of one image that are filled together: of its pixels, and maybe of their squares. A band's
-/// pixels come from memory once for both.
-template <class Vectors, int C, class Input, class Sum>
-class Tables final : public BandStages {
+/// pixels come from memory once for both. What is no inner loop is compiled once for all vectors and
+/// channels.
+template <class Input, class Sum>
+class TablePair : public BandStages {
  public:
   Plane<Input, Sum> values;
   Plane<Input, Sum> squares;
   bool has_squares = false;
   bool has_offsets = false;
+
+  void carry(std::int64_t first, std::int64_t end) const override {
+    if (first == 0) return;
+    add_row(values.sums, first - 1, end - 1);
+    if (has_squares) add_row(squares.sums, first - 1, end - 1);
+  }
+
+ protected:
+  ~TablePair() = default;
+
+ private:
+  static void add_row(const HostImage<Sum>& sums, std::int64_t from, std::int64_t to) {
+    const Sum* before = sums.row(from);
+    Sum* last = sums.row(to);
+    for (std::int64_t i = 0; i < sums.width * sums.channels; ++i) last[i] += before[i];
+  }
+};
+
+template <class Vectors, int C, class Input, class Sum>
+class Tables final : public TablePair<Input, Sum> {
+ public:
+  using TablePair<Input, Sum>::values, TablePair<Input, Sum>::squares;
+  using TablePair<Input, Sum>::has_squares, TablePair<Input, Sum>::has_offsets;
 
   void sum(std::int64_t first, std::int64_t end) const override {
     if constexpr (std::is_same_v<Sum, float>) {
@@ -61,11 +86,6 @@ class Tables final : public BandStages {
       if (has_squares) sum_band<Vectors, Term::kSquare, C>(squares, first, end);
     }
   }
-  void carry(std::int64_t first, std::int64_t end) const override {
-    if (first == 0) return;
-    add_row(values.sums, first - 1, end - 1);
-    if (has_squares) add_row(squares.sums, first - 1, end - 1);
-  }
   void fill(std::int64_t first, std::int64_t end) const override {
     if constexpr (std::is_same_v<Sum, float>) {
       if (has_offsets) return fill_band<Vectors, Term::kOffset, C>(values, first, end);
@@ -74,13 +94,6 @@ class Tables final : public BandStages {
     if constexpr (kSumsSquares<Input, Sum>) {
       if (has_squares) fill_band<Vectors, Term::kSquare, C>(squares, first, end);
     }
-  }
-
- private:
-  static void add_row(const HostImage<Sum>& sums, std::int64_t from, std::int64_t to) {
-    const Sum* before = sums.row(from);
-    Sum* last = sums.row(to);
-    for (std::int64_t i = 0; i < sums.width * C; ++i) last[i] += before[i];
   }
 };
 
@@ -144,54 +157,59 @@ HostImage<Sum> without_zeros(Sum* table, const HostImage<Sum>& shape, bool exclu
 }
 
 /// The table's columns from `first` on, `count` of them, as a table of its own.
-template <int C, class Input, class Sum>
+template <class Input, class Sum>
 Plane<Input, Sum> panel_of(Plane<Input, Sum> plane, std::int64_t first, std::int64_t count) {
-  plane.image.data += first * C;
-  plane.sums.data += first * C;
+  plane.image.data += first * plane.image.channels;
+  plane.sums.data += first * plane.sums.channels;
   plane.image.width = plane.sums.width = count;
   plane.exclusive = plane.exclusive && first == 0;
   return plane;
 }
 
 /// Adds to a panel's sums what is left of it, which is the pixel before each of its rows.
-template <int C, class Sum>
+template <class Sum>
 void add_left(CpuExecutor& executor, const HostImage<Sum>& sums) {
   const std::int64_t grain = std::max<std::int64_t>(1, kPanelColumns / sums.width);
   parallel_ranges(executor, sums.height, grain, [&](std::int64_t first, std::int64_t end) {
     for (std::int64_t y = first; y < end; ++y) {
       Sum* row = sums.row(y);
-      std::array<Sum, C> left;
-      std::copy_n(row - C, C, left.begin());
-      for (std::int64_t i = 0; i < sums.width * C; ++i) row[i] += left[static_cast<std::size_t>(i % C)];
+      std::array<Sum, 4> left;
+      std::copy_n(row - sums.channels, sums.channels, left.begin());
+      for (std::int64_t x = 0; x < sums.width; ++x) {
+        for (std::int64_t channel = 0; channel < sums.channels; ++channel) {
+          row[x * sums.channels + channel] += left[static_cast<std::size_t>(channel)];
+        }
+      }
     }
   });
 }
 
-template <class Vectors, int C, class Input, class Sum>
-void build_plane(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job, std::int64_t plane) {
+template <class Input, class Sum>
+void build_plane(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job, std::int64_t plane,
+                 TablePair<Input, Sum>& tables) {
   HostImage<const Input> image = job.image;
   image.data += plane * job.plane_stride;
   const std::int64_t table = plane * job.sums.elements();
   const auto plane_of = [&](Sum* sums) {
     return Plane<Input, Sum>{image, without_zeros(sums + table, job.sums, job.exclusive), job.exclusive};
   };
-  Tables<Vectors, C, Input, Sum> tables;
   Plane<Input, Sum> values = plane_of(job.sums.data);
   tables.has_squares = job.squares != nullptr;
   tables.has_offsets = job.offsets != nullptr;
   const Plane<Input, Sum> squares = tables.has_squares ? plane_of(job.squares) : Plane<Input, Sum>{};
   if constexpr (std::is_same_v<Sum, float>) {
-    if (tables.has_offsets) std::copy_n(job.offsets + plane * C, C, values.offsets.begin());
+    if (tables.has_offsets)
+      std::copy_n(job.offsets + plane * image.channels, image.channels, values.offsets.begin());
   }
   const auto element_bytes = static_cast<std::int64_t>(std::max(sizeof(Input), sizeof(Sum)));
   for (std::int64_t first = 0; first < image.width; first += kPanelColumns) {
     const std::int64_t columns = std::min(kPanelColumns, image.width - first);
-    tables.values = panel_of<C>(values, first, columns);
-    if (tables.has_squares) tables.squares = panel_of<C>(squares, first, columns);
-    build_in_bands(executor, image.height, columns * C * element_bytes, tables);
+    tables.values = panel_of(values, first, columns);
+    if (tables.has_squares) tables.squares = panel_of(squares, first, columns);
+    build_in_bands(executor, image.height, columns * image.channels * element_bytes, tables);
     if (first == 0) continue;
-    add_left<C>(executor, tables.values.sums);
-    if (tables.has_squares) add_left<C>(executor, tables.squares.sums);
+    add_left(executor, tables.values.sums);
+    if (tables.has_squares) add_left(executor, tables.squares.sums);
   }
 }
 
@@ -205,8 +223,10 @@ void for_each_plane(CpuExecutor& executor, std::int64_t planes,
 
 template <class Vectors, int C, class Input, class Sum>
 void build_planes(CpuExecutor& executor, const TableJob<Input, Sum, Space::kHost>& job) {
-  for_each_plane(executor, job.planes,
-                 [&](std::int64_t plane) { build_plane<Vectors, C>(executor, job, plane); });
+  for_each_plane(executor, job.planes, [&](std::int64_t plane) {
+    Tables<Vectors, C, Input, Sum> tables;
+    build_plane(executor, job, plane, tables);
+  });
 }
 
 /// The mean of one channel, row by row, so that the order of the sums does not depend on the threads.
@@ -276,26 +296,14 @@ void average_image(CpuExecutor& executor, const TableJob<Input, float, Space::kH
 }
 
 #if !CUMULUS_WITH_CUDA
-// A build without CUDA has no device to make an executor of: these satisfy the linker.
-namespace {
-[[noreturn]] void no_cuda(const char* call) { throw CudaError(0, call, __FILE__, __LINE__); }
-}  // namespace
-template <class Input, class Sum>
-void build_summed_area_table(CudaExecutor& /*executor*/,
-                             const TableJob<Input, Sum, Space::kDevice>& /*job*/) {
-  no_cuda("build_summed_area_table");
-}
-template <class Input>
-void average_image(CudaExecutor& /*executor*/, const TableJob<Input, float, Space::kDevice>& /*job*/,
-                   DeviceSpan<float> /*means*/) {
-  no_cuda("average_image");
-}
-#define CUMULUS_WITHOUT_CUDA(Input, Sum) \
-  template void build_summed_area_table(CudaExecutor&, const TableJob<Input, Sum, Space::kDevice>&)
-CUMULUS_SUMMED_AREA_TABLE_PAIRS(CUMULUS_WITHOUT_CUDA);
-template void average_image(CudaExecutor&, const TableJob<Float16, float, Space::kDevice>&,
-                            DeviceSpan<float>);
-template void average_image(CudaExecutor&, const TableJob<float, float, Space::kDevice>&, DeviceSpan<float>);
+#define CUMULUS_BUILD(Input, Sum) \
+  template <>                     \
+  void CUMULUS_WITHOUT_CUDA(build_summed_area_table, const TableJob<Input, Sum, Space::kDevice>&)
+CUMULUS_SUMMED_AREA_TABLE_PAIRS(CUMULUS_BUILD);
+template <>
+void CUMULUS_WITHOUT_CUDA(average_image, const TableJob<Float16, float, Space::kDevice>&, DeviceSpan<float>);
+template <>
+void CUMULUS_WITHOUT_CUDA(average_image, const TableJob<float, float, Space::kDevice>&, DeviceSpan<float>);
 #endif
 
 #if CUMULUS_WIDE_VECTORS

@@ -7,6 +7,7 @@
 #include "kernels/bracket_match/clips/boxes.h"
 #include "kernels/bracket_match/cpu/tiles.h"
 #include "kernels/bracket_match/intersect_clips.h"
+#include "kernels/core/without_cuda.h"
 
 namespace cumulus {
 namespace {
@@ -162,12 +163,8 @@ void intersect_clips(CpuExecutor& executor, HostSpan<const std::uint8_t> element
 }
 
 #if !CUMULUS_WITH_CUDA
-// A build without CUDA has no device to make an executor of: these satisfy the linker.
-void intersect_clips(CudaExecutor& /*executor*/, DeviceSpan<const std::uint8_t> /*elements*/,
-                     DeviceSpan<const float> /*boxes*/, DeviceSpan<float> /*bounds*/,
-                     ClipReport* /*report*/) {
-  throw CudaError(0, "intersect_clips", __FILE__, __LINE__);
-}
+void CUMULUS_WITHOUT_CUDA(intersect_clips, DeviceSpan<const std::uint8_t>, DeviceSpan<const float>,
+                          DeviceSpan<float>, ClipReport*);
 #endif
 
 }  // namespace cumulus

@@ -12,6 +12,7 @@
 #include "kernels/core/fresh_pages.h"
 #include "kernels/core/parallel.h"
 #include "kernels/core/row_pieces.h"
+#include "kernels/core/without_cuda.h"
 #include "kernels/recursive_filter/check.h"
 #include "kernels/recursive_filter/cpu/nearest_float16.h"
 #include "kernels/recursive_filter/fir/blur.h"
@@ -240,15 +241,10 @@ CUMULUS_INSTANTIATE(double)
 #undef CUMULUS_INSTANTIATE
 
 #if !CUMULUS_WITH_CUDA
-// A build without CUDA has no device to make an executor of: this satisfies the linker.
-template <class T>
-void fir_gaussian_blur(CudaExecutor& /*executor*/, FilterImages<const T, Space::kDevice> /*images*/,
-                       const FirBlur& /*blur*/, FilterImages<T, Space::kDevice> /*blurred*/) {
-  throw CudaError(0, "fir_gaussian_blur", __FILE__, __LINE__);
-}
-#define CUMULUS_INSTANTIATE(T)                                                                             \
-  template void fir_gaussian_blur<T>(CudaExecutor&, FilterImages<const T, Space::kDevice>, const FirBlur&, \
-                                     FilterImages<T, Space::kDevice>);
+#define CUMULUS_INSTANTIATE(T)                                                                        \
+  template <>                                                                                         \
+  void CUMULUS_WITHOUT_CUDA(fir_gaussian_blur, FilterImages<const T, Space::kDevice>, const FirBlur&, \
+                            FilterImages<T, Space::kDevice>);
 CUMULUS_INSTANTIATE(float)
 CUMULUS_INSTANTIATE(Float16)
 CUMULUS_INSTANTIATE(double)

@@ -8,6 +8,7 @@
 #include "kernels/core/div.h"
 #include "kernels/core/fresh_pages.h"
 #include "kernels/core/parallel.h"
+#include "kernels/core/without_cuda.h"
 #include "kernels/primitives/streaming_stores.h"
 #include "kernels/run_length/check.h"
 #include "kernels/run_length/element.h"
@@ -127,10 +128,8 @@ void transpose_images(CpuExecutor& executor, const ImageBatch& batch, HostSpan<c
 }
 
 #if !CUMULUS_WITH_CUDA
-void transpose_images(CudaExecutor& /*executor*/, const ImageBatch& /*batch*/,
-                      DeviceSpan<const std::byte> /*from*/, DeviceSpan<std::byte> /*to*/) {
-  throw CudaError(0, "transpose_images", __FILE__, __LINE__);
-}
+void CUMULUS_WITHOUT_CUDA(transpose_images, const ImageBatch&, DeviceSpan<const std::byte>,
+                          DeviceSpan<std::byte>);
 #endif
 
 }  // namespace cumulus

@@ -43,19 +43,34 @@ struct Plane {
   }
 };
 
+/// Of C channels those whose elements are not summed alike: what makes summands is compiled for each number
+/// of these.
+template <Term kTerm, int C>
+inline constexpr int kKinds = kTerm == Term::kOffset ? C : 1;
+
 /// Adds R rows of the image, from y on, to sums of its columns from element x on.
-template <Term kTerm, int C, int R, class Input, class Sum>
-void add_to_columns(const Plane<Input, Sum>& plane, std::int64_t y, std::int64_t x, std::int64_t count,
-                    Sum* columns) {
+template <Term kTerm, int kOffsets, int R, class Input, class Sum>
+void add_to_columns(const Plane<Input, Sum>& plane, std::int64_t y, std::int64_t x, HostSpan<Sum> columns) {
   std::array<const Input*, R> rows;
   for (std::size_t r = 0; r < R; ++r) rows[r] = plane.image.row(y + static_cast<std::int64_t>(r)) + x;
-  for (std::int64_t i = 0; i < count; ++i) {
-    Sum sum = columns[i];
-    for (std::size_t r = 0; r < R; ++r) {
-      sum += summand<kTerm>(rows[r][i], plane.offsets[static_cast<std::size_t>(i % C)]);
-    }
-    columns[i] = sum;
+  for (std::size_t i = 0; i < columns.size(); ++i) {
+    Sum sum = columns.data()[i];
+    for (std::size_t r = 0; r < R; ++r) sum += summand<kTerm>(rows[r][i], plane.offsets[i % kOffsets]);
+    columns.data()[i] = sum;
   }
+}
+
+/// The sums of the image's columns from element x on, over rows first..end.
+template <class Vectors, Term kTerm, int kOffsets, class Input, class Sum>
+void sum_columns(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t end, std::int64_t x,
+                 HostSpan<Sum> columns) {
+  std::fill_n(columns.data(), columns.size(), Sum{0});
+  Vectors::call([&] {
+    std::int64_t y = first;
+    for (; y + kRowsAtOnce <= end; y += kRowsAtOnce)
+      add_to_columns<kTerm, kOffsets, kRowsAtOnce>(plane, y, x, columns);
+    for (; y < end; ++y) add_to_columns<kTerm, kOffsets, 1>(plane, y, x, columns);
+  });
 }
 
 /// Writes the last row of the table of rows first..end alone to that row's place.
@@ -69,13 +84,8 @@ void sum_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t e
   for (std::int64_t x = 0; x < elements; x += kBlock) {
     const std::int64_t count = std::min(kBlock, elements - x);
     alignas(64) std::array<Sum, kBlock> columns;
-    std::fill_n(columns.begin(), count, Sum{0});
-    Vectors::call([&] {
-      std::int64_t y = first;
-      for (; y + kRowsAtOnce <= end; y += kRowsAtOnce)
-        add_to_columns<kTerm, C, kRowsAtOnce>(plane, y, x, count, columns.data());
-      for (; y < end; ++y) add_to_columns<kTerm, C, 1>(plane, y, x, count, columns.data());
-    });
+    sum_columns<Vectors, kTerm, kKinds<kTerm, C>>(
+        plane, first, end, x, HostSpan<Sum>(columns.data(), static_cast<std::size_t>(count)));
     for (std::int64_t i = 0; i < count; i += C) {
       for (std::size_t channel = 0; channel < C; ++channel) {
         const std::int64_t element = i + static_cast<std::int64_t>(channel);
@@ -84,6 +94,34 @@ void sum_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t e
       }
     }
   }
+}
+
+/// Whether a vector is a line, so that each of a row that does not begin with one would lie in two.
+template <class Vectors>
+inline constexpr bool kLines = Vectors::kBytes == 64;
+
+/// How rows are written.
+enum class Stores {
+  kAnywhere,
+  kWholeLines,  // vectors of a whole line: a store to two lines would cost two, and rows begin anywhere
+  kPastCaches,  // all rows but the last, which the next rows need at once
+};
+
+/// What is to be summed of the rows' elements from x on.
+template <class Vectors, Term kTerm, int kOffsets, class Input, class Sum>
+void convert(const std::array<const Input*, kRowsAtOnce>& rows, std::int64_t x, std::int64_t count,
+             const std::array<Sum, 4>& offsets,
+             std::array<std::array<Sum, kChunk<Sum>>, kRowsAtOnce>& converted) {
+  Vectors::call([&] {
+    const std::int64_t elements = count;  // which no sum that is written may be
+    for (std::size_t r = 0; r < kRowsAtOnce; ++r) {
+      const Input* from = rows[r] + x;
+      Sum* to = converted[r].data();
+      for (std::int64_t i = 0; i < elements; ++i) {
+        to[i] = summand<kTerm>(from[i], offsets[static_cast<std::size_t>(i % kOffsets)]);
+      }
+    }
+  });
 }
 
 /// Rows first..first+R of the table, below the row before them.
@@ -100,60 +138,63 @@ class RowFill {
 
   void fill() { fill_from(0); }
 
+  /// One loop for all `stores`: what they differ in is little beside a chunk.
   template <class Vectors>
-  void fill_by_vectors() {
-    ChunkSums<Vectors, Sum, C> sums;
-    const std::int64_t whole = whole_vectors(sums);
-    for_each_chunk(whole, kConverts ? chunk(sums) : whole,
-                   [&](std::int64_t x, std::int64_t count, const auto& summands) {
-                     sums.fill(summands, above(x), count, out_at(x));
-                   });
-    fill_rest(sums, whole);
-  }
-  /// Vectors of a whole line: a store to two lines would cost two, and rows begin anywhere.
-  template <class Vectors>
-  void fill_by_lines() {
-    ChunkSums<Vectors, Sum, C> sums;
-    const std::int64_t whole = whole_vectors(sums);
+  void fill_by_vectors(Stores stores) {
+    using Sums = ChunkSums<Vectors, Sum, C>;
+    const std::int64_t whole = plane_.image.width * C / Sums::kWhole * Sums::kWhole;
     if (whole == 0) return fill();
-    sums.begin_lines(out_);
-    for_each_chunk(whole, kConverts ? chunk(sums) : whole,
-                   [&](std::int64_t x, std::int64_t count, const auto& summands) {
-                     sums.fill_lines(summands, above(x), count, out_at(x));
-                   });
-    sums.end_lines(out_at(whole - ChunkSums<Vectors, Sum, C>::Vector::kCount));
-    fill_rest(sums, whole);
-  }
-  /// All rows but the last, which the next rows need at once, go past the caches.
-  template <class Vectors>
-  void fill_past_caches() {
-    ChunkSums<Vectors, Sum, C> sums;
-    const std::int64_t whole = whole_vectors(sums);
+    const bool in_chunks = kConverts || stores == Stores::kPastCaches;
+    const std::int64_t chunk = in_chunks ? kChunk<Sum> / Sums::kWhole * Sums::kWhole : whole;
+    Sums sums;
     std::array<StreamedRow<Sum>, R - 1> streamed;
-    for (std::size_t r = 0; r + 1 < R; ++r) streamed[r].begin(out_[r]);
-    for_each_chunk(whole, chunk(sums), [&](std::int64_t x, std::int64_t count, const auto& summands) {
-      std::array<Sum*, R> to;
-      for (std::size_t r = 0; r + 1 < R; ++r) to[r] = streamed[r].next();
-      to[R - 1] = out_[R - 1] + x;
+    if (stores == Stores::kPastCaches) {
+      for (std::size_t r = 0; r + 1 < R; ++r) streamed[r].begin(out_[r]);
+    }
+    if constexpr (kLines<Vectors>) {
+      if (stores == Stores::kWholeLines) sums.begin_lines(out_);
+    }
+    for (std::int64_t x = 0; x < whole; x += chunk) {
+      const std::int64_t count = std::min(chunk, whole - x);
+      alignas(64) std::array<std::array<Sum, kConverts ? kChunk<Sum> : 1>, R> converted;
+      std::array<const Sum*, R> summands;
+      for (std::size_t r = 0; r < R; ++r) {
+        if constexpr (kConverts) {
+          summands[r] = converted[r].data();
+        } else {
+          summands[r] = in_[r] + x;  // the pixels themselves
+        }
+      }
+      if constexpr (kConverts) {
+        convert<Vectors, kTerm, kKinds<kTerm, C>>(in_, x, count, plane_.offsets, converted);
+      }
+      std::array<Sum*, R> to = out_at(x);
+      if constexpr (kLines<Vectors>) {
+        if (stores == Stores::kWholeLines) {
+          sums.fill_lines(summands, above(x), count, to);
+          continue;
+        }
+      }
+      if (stores == Stores::kPastCaches) {
+        for (std::size_t r = 0; r + 1 < R; ++r) to[r] = streamed[r].next();
+      }
       sums.fill(summands, above(x), count, to);
-      for (auto& row : streamed) row.advance(count);
-    });
-    for (auto& row : streamed) row.finish();
+      if (stores == Stores::kPastCaches) {
+        for (auto& row : streamed) row.advance(count);
+      }
+    }
+    if (stores == Stores::kPastCaches) {
+      for (auto& row : streamed) row.finish();
+    }
+    if constexpr (kLines<Vectors>) {
+      if (stores == Stores::kWholeLines) sums.end_lines(out_at(whole - Sums::Vector::kCount));
+    }
     fill_rest(sums, whole);
   }
 
  private:
   static constexpr bool kConverts = !std::is_same_v<Input, Sum> || kTerm != Term::kValue;
 
-  /// Elements of a row, and of a chunk, that are whole vectors and pixels.
-  template <class Sums>
-  std::int64_t whole_vectors(const Sums& /*sums*/) const {
-    return plane_.image.width * C / Sums::kWhole * Sums::kWhole;
-  }
-  template <class Sums>
-  static std::int64_t chunk(const Sums& /*sums*/) {
-    return kChunk<Sum> / Sums::kWhole * Sums::kWhole;
-  }
   const Sum* above(std::int64_t x) const { return above_ != nullptr ? above_ + x : nullptr; }
   std::array<Sum*, R> out_at(std::int64_t x) const {
     std::array<Sum*, R> at = out_;
@@ -161,28 +202,6 @@ class RowFill {
     return at;
   }
 
-  /// Calls f(x, count, summands) with what is to be summed from element x on of each row.
-  template <class F>
-  void for_each_chunk(std::int64_t whole, std::int64_t chunk, const F& f) const {
-    for (std::int64_t x = 0; x < whole; x += chunk) {
-      const std::int64_t count = std::min(chunk, whole - x);
-      alignas(64) std::array<std::array<Sum, kConverts ? kChunk<Sum> : 1>, R> converted;
-      std::array<const Sum*, R> summands;
-      for (std::size_t r = 0; r < R; ++r) summands[r] = summands_of(in_[r] + x, count, converted[r].data());
-      f(x, count, summands);
-    }
-  }
-  /// The pixels themselves where they are what is summed.
-  const Sum* summands_of(const Input* pixels, std::int64_t count, Sum* converted) const {
-    if constexpr (!kConverts) {
-      return pixels;
-    } else {
-      for (std::int64_t i = 0; i < count; ++i) {
-        converted[i] = summand<kTerm>(pixels[i], plane_.offsets[static_cast<std::size_t>(i % C)]);
-      }
-      return converted;
-    }
-  }
   template <class Sums>
   void fill_rest(const Sums& sums, std::int64_t first) {
     for (std::size_t r = 0; r < R; ++r) {
@@ -216,14 +235,19 @@ template <class Vectors, Term kTerm, int C, class Input, class Sum>
 void fill_rows_at_once(const Plane<Input, Sum>& plane, std::int64_t first) {
   RowFill<kTerm, C, kRowsAtOnce, Input, Sum> rows(plane, first);
   if constexpr (Vectors::kBytes > PlainVectors::kBytes) {
-    if (plane.is_streamed()) return rows.template fill_past_caches<Vectors>();
-    // Where a vector is a line, each of a row that does not begin with one would lie in two.
-    if constexpr (Vectors::kBytes == 64) {
-      if (!plane.has_whole_lines()) return rows.template fill_by_lines<Vectors>();
+    Stores stores = plane.is_streamed() ? Stores::kPastCaches : Stores::kAnywhere;
+    if (kLines<Vectors> && stores == Stores::kAnywhere && !plane.has_whole_lines()) {
+      stores = Stores::kWholeLines;
     }
-    return rows.template fill_by_vectors<Vectors>();
+    return rows.template fill_by_vectors<Vectors>(stores);
   }
   rows.fill();
+}
+
+/// Compiled once for all vectors.
+template <Term kTerm, int C, class Input, class Sum>
+[[gnu::noinline]] void fill_row_by_row(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t end) {
+  for (std::int64_t y = first; y < end; ++y) RowFill<kTerm, C, 1, Input, Sum>(plane, y).fill();
 }
 
 template <class Vectors, Term kTerm, int C, class Input, class Sum>
@@ -233,7 +257,7 @@ void fill_band(const Plane<Input, Sum>& plane, std::int64_t first, std::int64_t 
     for (; y + kRowsAtOnce <= end; y += kRowsAtOnce) fill_rows_at_once<Vectors, kTerm, C>(plane, y);
   });
   finish_streaming();
-  for (; y < end; ++y) RowFill<kTerm, C, 1, Input, Sum>(plane, y).fill();
+  fill_row_by_row<kTerm, C>(plane, y, end);
 }
 
 }  // namespace cumulus::summed_area_table

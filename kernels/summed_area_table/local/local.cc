@@ -4,6 +4,7 @@
 #include <array>
 
 #include "kernels/core/parallel.h"
+#include "kernels/core/without_cuda.h"
 #include "kernels/summed_area_table/check.h"
 
 namespace cumulus {
@@ -82,14 +83,10 @@ void build_local_summed_area_table(CpuExecutor& executor, const LocalTableJob<In
 }
 
 #if !CUMULUS_WITH_CUDA
-// A build without CUDA has no device to make an executor of: this satisfies the linker.
-template <class Input>
-void build_local_summed_area_table(CudaExecutor& /*executor*/,
-                                   const LocalTableJob<Input, Space::kDevice>& /*job*/) {
-  throw CudaError(0, "build_local_summed_area_table", __FILE__, __LINE__);
-}
-template void build_local_summed_area_table(CudaExecutor&, const LocalTableJob<Float16, Space::kDevice>&);
-template void build_local_summed_area_table(CudaExecutor&, const LocalTableJob<float, Space::kDevice>&);
+template <>
+void CUMULUS_WITHOUT_CUDA(build_local_summed_area_table, const LocalTableJob<Float16, Space::kDevice>&);
+template <>
+void CUMULUS_WITHOUT_CUDA(build_local_summed_area_table, const LocalTableJob<float, Space::kDevice>&);
 #endif
 
 template void build_local_summed_area_table(CpuExecutor&, const LocalTableJob<Float16, Space::kHost>&);

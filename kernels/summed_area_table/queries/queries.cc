@@ -6,6 +6,7 @@
 
 #include "kernels/core/div.h"
 #include "kernels/core/parallel.h"
+#include "kernels/core/without_cuda.h"
 #include "kernels/summed_area_table/check.h"
 #include "kernels/summed_area_table/cpu/sliding_boxes.h"
 #include "kernels/summed_area_table/queries/table_reader.h"
@@ -172,25 +173,16 @@ bool filter_box(CpuExecutor& executor, const BoxFilterJob<Input, Space::kHost>& 
 }
 
 #if !CUMULUS_WITH_CUDA
-// A build without CUDA has no device to make an executor of: these satisfy the linker.
-template <class Sum>
-void sum_rectangles(CudaExecutor& /*executor*/, const TableView<Sum, Space::kDevice>& /*table*/,
-                    DeviceSpan<const Rectangle> /*rectangles*/,
-                    const RectangleResults<Sum, Space::kDevice>& /*results*/, RectangleReport* /*report*/) {
-  throw CudaError(0, "sum_rectangles", __FILE__, __LINE__);
-}
-template <class Input>
-void filter_box(CudaExecutor& /*executor*/, const BoxFilterJob<Input, Space::kDevice>& /*job*/) {
-  throw CudaError(0, "filter_box", __FILE__, __LINE__);
-}
-#define CUMULUS_RECTANGLES_WITHOUT_CUDA(Sum)                                                              \
-  template void sum_rectangles(CudaExecutor&, const TableView<Sum, Space::kDevice>&,                      \
-                               DeviceSpan<const Rectangle>, const RectangleResults<Sum, Space::kDevice>&, \
-                               RectangleReport*)
-#define CUMULUS_BOXES_WITHOUT_CUDA(Input) \
-  template void filter_box(CudaExecutor&, const BoxFilterJob<Input, Space::kDevice>&)
-CUMULUS_SUMMED_AREA_TABLE_SUMS(CUMULUS_RECTANGLES_WITHOUT_CUDA);
-CUMULUS_SUMMED_AREA_TABLE_IMAGES(CUMULUS_BOXES_WITHOUT_CUDA);
+#define CUMULUS_RECTANGLES(Sum)                                                                        \
+  template <>                                                                                          \
+  void CUMULUS_WITHOUT_CUDA(sum_rectangles, const TableView<Sum, Space::kDevice>&,                     \
+                            DeviceSpan<const Rectangle>, const RectangleResults<Sum, Space::kDevice>&, \
+                            RectangleReport*)
+#define CUMULUS_BOXES(Input) \
+  template <>                \
+  void CUMULUS_WITHOUT_CUDA(filter_box, const BoxFilterJob<Input, Space::kDevice>&)
+CUMULUS_SUMMED_AREA_TABLE_SUMS(CUMULUS_RECTANGLES);
+CUMULUS_SUMMED_AREA_TABLE_IMAGES(CUMULUS_BOXES);
 #endif
 
 #define CUMULUS_RECTANGLES_ON_THE_CPU(Sum)                                                                   \
