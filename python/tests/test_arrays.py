@@ -175,7 +175,8 @@ def test_a_directory_of_sessions_is_left_empty(client):
     (lambda c: c.run_length(b"abc"), "array", "an array of numbers"),
     (lambda c: c.blur(None, 2), "image", "an array of numbers"),
     (lambda c: c.blur(b"no image", 2), "image", "EXR"),
-    (lambda c: c.sampling_table(np.ones((4, 4), np.float32)).pdf([0, 1, 0]), "points", "2 extents"),
+    (lambda c: c.sampling_table(np.ones((4, 4), np.float32)).pdf([0, 1, 0]), "points", "[count, 3], directions"),
+    (lambda c: c.sampling_table(np.ones((4, 4), np.float32)).sample([0.5, 0.5]), "points", "[count, 2]"),
 ])
 def test_wrong_arguments_say_field_and_cure(client, call, field, cure):
     with pytest.raises(cumulus.InvalidArgument) as refused:

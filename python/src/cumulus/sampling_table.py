@@ -206,15 +206,15 @@ def _masses(bounds: NDArray) -> NDArray:
 
 
 def _fixed(points: Any) -> NDArray:
-    array = as_array(points, "points", ("uint32", "float64", "float32"), (2,))
-    if array.shape[1] != 2:
+    array = as_array(points, "points", ("uint32", "float64", "float32"))
+    if array.ndim != 2 or array.shape[1] != 2:
         raise wrong("points", f"has the shape {list(array.shape)}", "[count, 2]")
     return array if array.dtype == np.uint32 else sequences.fixed_point(array.astype(np.float32))
 
 
 def _floats(points: Any) -> NDArray:
     given = imported(points, "points")  # also [[0, 1, 0]]
-    array = as_array(given.astype(np.float32) if given.dtype.kind in "iu" else given, "points", ("float64", "float32"), (2,))
-    if array.shape[1] not in (2, 3):
+    array = as_array(given.astype(np.float32) if given.dtype.kind in "iu" else given, "points", ("float64", "float32"))
+    if array.ndim != 2 or array.shape[1] not in (2, 3):
         raise wrong("points", f"has the shape {list(array.shape)}", "[count, 2], positions, or [count, 3], directions")
     return array.astype(np.float32, copy=False)
