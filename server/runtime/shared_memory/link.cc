@@ -256,7 +256,7 @@ std::shared_ptr<EarlyCopy> SharedLink::take_early(const SharedMemoryMessage& mes
 }
 
 void SharedLink::wait_for_its_call() {
-  constexpr int kMilliseconds = 20;
+  constexpr int kMilliseconds = 1000;  // far more than a client takes that does call
   pollfd entry{socket_.number(), POLLIN, 0};
   if (early_ == nullptr || ::poll(&entry, 1, kMilliseconds) != 0) return;
   early_.reset();
