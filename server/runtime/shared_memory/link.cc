@@ -239,7 +239,7 @@ absl::Status SharedLink::take_message(RegionCalls& calls, const SharedMemoryMess
                      concat("a message of kind ", message.kind, " came outside of a transfer"));
 }
 
-std::shared_ptr<EarlyCopy> SharedLink::begin_early(RegionCalls& calls, std::size_t bytes) {
+std::shared_ptr<EarlyCopy> SharedLink::begin_early(RegionCalls& calls, std::size_t bytes) const {
   const std::optional<Principal> owner = this->owner();
   if (bytes == 0 || knocked_in_vain_ || !sends_calls_ || !owner.has_value()) return nullptr;
   return calls.begin_early(region(), *owner, bytes);
@@ -256,7 +256,7 @@ std::shared_ptr<EarlyCopy> SharedLink::take_early(const SharedMemoryMessage& mes
 }
 
 void SharedLink::wait_for_its_call() {
-  constexpr int kMilliseconds = 20;
+  constexpr int kMilliseconds = 1000;  // far more than a client takes that does call
   pollfd entry{socket_.number(), POLLIN, 0};
   if (early_ == nullptr || ::poll(&entry, 1, kMilliseconds) != 0) return;
   early_.reset();

@@ -79,7 +79,7 @@ class SharedLink : public std::enable_shared_from_this<SharedLink> {
   absl::Status take_message(RegionCalls& calls, const SharedMemoryMessage& message, std::string_view text);
   absl::Status take_call(RegionCalls& calls, RegionCalls::Asked asked);
   /// Of a KNOCK: null where none begins.
-  std::shared_ptr<EarlyCopy> begin_early(RegionCalls& calls, std::size_t bytes);
+  std::shared_ptr<EarlyCopy> begin_early(RegionCalls& calls, std::size_t bytes) const;
   /// The copy that began, where `message` is the CALL for it; any other ends its wait.
   std::shared_ptr<EarlyCopy> take_early(const SharedMemoryMessage& message);
   /// Lets a copy go whose CALL does not come soon.
