@@ -13,9 +13,14 @@ option(CUMULUS_PRECOMPILED_HEADERS "Parse gRPC's headers once a build" OFF)
 set(_guesses -Wno-error=array-bounds -Wno-error=maybe-uninitialized -Wno-error=restrict -Wno-error=stringop-overflow
   -Wno-error=stringop-overread)
 
+# To clang an alias that two joined files have, the same in both, shadows.
+if(CUMULUS_JOIN_SOURCES AND CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(cumulus_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wno-shadow>)
+endif()
+
 function(_keep_guesses_warnings)
   foreach(_target IN LISTS ARGN)
-    target_compile_options(${_target} PRIVATE "$<$<COMPILE_LANGUAGE:CXX>:${_guesses}>")
+    target_compile_options(${_target} PRIVATE "$<$<COMPILE_LANG_AND_ID:CXX,GNU>:${_guesses}>")
   endforeach()
 endfunction()
 
