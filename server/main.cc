@@ -20,6 +20,7 @@
 #include "server/runtime/logging.h"
 #include "server/runtime/open_devices.h"
 #include "server/runtime/runtime.h"
+#include "server/runtime/service_manager.h"
 #include "server/runtime/shared_memory/service.h"
 #include "server/runtime/shared_memory/socket.h"
 #include "server/runtime/status_page/endpoints.h"
@@ -47,6 +48,7 @@ int fail(const absl::Status& status) {
   const Configuration& configuration = runtime.configuration;
   const Configuration::Shutdown& limits = configuration.shutdown;
   const absl::Duration flush_limit = configuration.logging.flush_limit;
+  tell_service_manager("STOPPING=1");
   end_process_after(limits.lame_duck + limits.drain + limits.grace, flush_limit);
   lifecycle.drain(limits, runtime);
   if (dropped_log_lines() > 0) spdlog::warn("log lines dropped since the start: {}", dropped_log_lines());
@@ -95,6 +97,7 @@ int serve(Configuration configuration, const WorkerLink& supervisor) {
                       v1::Server::service_full_name()});
   if (!announced.ok()) return fail(announced);
   supervisor.announce(lifecycle->addresses());
+  tell_service_manager("READY=1");
   const absl::Duration flush_limit = configuration.logging.flush_limit;
   const FaultWatch faults(runtime.devices,
                           [&](DeviceSlot& failed) { end_with(failed, *lifecycle, flush_limit); });

@@ -4,7 +4,10 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -174,6 +177,33 @@ TEST(DaemonLog, OnStandardErrorIsOnlyNotedAtSighup) {
   const Ended ended = daemon.program().wait();
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_TRUE(absl::StrContains(ended.errors, "there is no file to reopen")) << ended.errors;
+}
+
+TEST(DaemonProcess, TellsAServiceManagerWhatItDoes) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "notify";
+  const int manager = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  sockaddr_un name{};
+  name.sun_family = AF_UNIX;
+  ASSERT_LT(path.size(), sizeof(name.sun_path));
+  std::copy(path.begin(), path.end(), name.sun_path);
+  ASSERT_EQ(::bind(manager, reinterpret_cast<const sockaddr*>(&name), sizeof(name)), 0);
+  const timeval patience{20, 0};
+  ASSERT_EQ(::setsockopt(manager, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+  const auto told = [&] {
+    std::string text(100, '\0');
+    const ssize_t size = ::recv(manager, text.data(), text.size(), 0);
+    return text.substr(0, static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+  };
+  for (const char* how : {"exec \"$@\"", "exec \"$@\" --supervise"}) {
+    const auto daemon = start_by("export NOTIFY_SOCKET='" + path + "'; " + how);
+    EXPECT_EQ(told(), "READY=1");
+    EXPECT_EQ(RefusedCalls(*daemon).send(1).size(), 1U);
+    daemon->program().send(SIGTERM);
+    EXPECT_EQ(told(), "STOPPING=1");
+    EXPECT_EQ(daemon->program().wait().exit_code, 0);
+  }
+  ::close(manager);
 }
 
 TEST(DaemonProcess, RaisesItsLimitOfOpenFiles) {

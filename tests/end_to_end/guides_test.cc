@@ -82,6 +82,22 @@ TEST(Guides, NameFlagsThatThereAre) {
   }
 }
 
+/// What starts the daemon kills it no sooner than the daemon would end by itself.
+TEST(Guides, UnitAndContainersWaitForAWholeDrain) {
+  const auto number_in = [](const std::string& file, const std::string& pattern) {
+    const std::string text = read_file(std::string(CUMULUS_DOCS) + "/../" + file);
+    std::smatch found;
+    EXPECT_TRUE(std::regex_search(text, found, std::regex(pattern))) << file << ": " << pattern;
+    return found.empty() ? 0.0 : std::stod(found[1]);
+  };
+  double whole = 0;
+  for (const char* part : {"lame_duck", "drain", "grace"})
+    whole += number_in("config/default.textproto", std::string(part) + " \\{ seconds: ([0-9]+)");
+  EXPECT_GT(whole, 30);
+  EXPECT_GT(number_in("packaging/cumulusd.service.in", "TimeoutStopSec=([0-9]+)"), whole);
+  EXPECT_GT(number_in("docker/compose.yaml", "stop_grace_period: ([0-9]+)s"), whole);
+}
+
 TEST(Guides, NameFieldsThatTheConfigurationHas) {
   const auto* names = config::v1::ServerConfig::descriptor();
   for (const char* guide : {"operations_guide.md", "security.md"}) {

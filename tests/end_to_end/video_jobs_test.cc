@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstddef>
 #include <filesystem>
+#include <list>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -101,28 +102,36 @@ TEST_F(VideoJobs, MakeOneTableWithALayerOfEachFrame) {
 
 class NightlyVideoJobs : public VideoJobs {};
 
-/// A pipe that somebody reads; -1 where nobody does until it is `over`.
-int open_for_reader(const std::string& pipe, const std::atomic<bool>& over) {
-  int opened = -1;
-  while (!over && (opened = ::open(pipe.c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC)) < 0)
+/// The first of the pipes that somebody reads, which is taken out; -1 where nobody does until it is `over`.
+/// Not the first of all: of two that read, the later frame's may come first.
+int open_for_reader(std::list<std::string>& pipes, const std::atomic<bool>& over) {
+  while (!over) {
+    for (auto pipe = pipes.begin(); pipe != pipes.end(); ++pipe) {
+      const int opened = ::open(pipe->c_str(), O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+      if (opened < 0) continue;
+      pipes.erase(pipe);
+      ::fcntl(opened, F_SETFL, 0);
+      return opened;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  if (opened >= 0) ::fcntl(opened, F_SETFL, 0);
-  return opened;
+  }
+  return -1;
 }
 
 /// Writes `file` into each of the pipes, one after the other, as a disk that takes `pace` for a frame; how
 /// long it has been at work, without waiting for readers.
-double deliver(const std::vector<std::string>& pipes, const std::string& file, std::chrono::milliseconds pace,
+double deliver(std::list<std::string> pipes, const std::string& file, std::chrono::milliseconds pace,
                const std::atomic<bool>& over) {
   std::chrono::duration<double> at_work(0);
-  for (const std::string& pipe : pipes) {
-    const int frame = open_for_reader(pipe, over);
+  while (!pipes.empty()) {
+    const int frame = open_for_reader(pipes, over);
+    if (frame < 0) break;
     const auto start = std::chrono::steady_clock::now();
-    if (frame >= 0) std::this_thread::sleep_for(pace);
+    std::this_thread::sleep_for(pace);
     std::string_view left = file;
     for (ssize_t count = 0; (count = ::write(frame, left.data(), left.size())) > 0;)
       left.remove_prefix(static_cast<std::size_t>(count));
-    if (frame >= 0) ::close(frame);
+    ::close(frame);
     at_work += std::chrono::steady_clock::now() - start;
   }
   return at_work.count();
@@ -133,7 +142,7 @@ double deliver(const std::vector<std::string>& pipes, const std::string& file, s
 TEST_F(NightlyVideoJobs, KeepPaceWithTheSlowestStageAlone) {
   constexpr std::size_t kFrames = 40;
   fs::create_directory(folder_ / "slow");
-  std::vector<std::string> pipes;
+  std::list<std::string> pipes;
   for (std::size_t frame = 0; frame < kFrames; ++frame) {
     pipes.push_back(in("slow/" + std::to_string(100 + frame) + ".exr"));
     ASSERT_EQ(mkfifo(pipes.back().c_str(), 0600), 0);

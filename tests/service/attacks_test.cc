@@ -1,11 +1,6 @@
 // What one principal can do to another, with the bars of docs/hostile_clients.md. Principals are addresses.
 #include <absl/time/clock.h>
-#include <arpa/inet.h>
-#include <grpcpp/create_channel_posix.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -19,6 +14,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/channel_from.h"
 #include "tests/support/hostile_files.h"
 #include "tests/support/operation_calls.h"
 #include "tests/support/sanitized.h"
@@ -26,21 +22,6 @@
 
 namespace cumulus::testing {
 namespace {
-
-/// A connection to the server at `port` that comes from `address`.
-std::shared_ptr<grpc::Channel> channel_from(const char* address, int port) {
-  const int file = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in from{};
-  from.sin_family = AF_INET;
-  EXPECT_EQ(::inet_pton(AF_INET, address, &from.sin_addr), 1);
-  EXPECT_EQ(::bind(file, reinterpret_cast<const sockaddr*>(&from), sizeof(from)), 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(port));
-  EXPECT_EQ(::inet_pton(AF_INET, "127.0.0.1", &to.sin_addr), 1);
-  EXPECT_EQ(::connect(file, reinterpret_cast<const sockaddr*>(&to), sizeof(to)), 0);
-  return grpc::CreateInsecureChannelFromFd("cumulus", file);
-}
 
 /// Samples of the calls that the victim's are, and a search that takes seconds.
 struct Sizes {
@@ -242,9 +223,9 @@ class Attacked {
                  sizes_.as_large, v1::INTERACTIVE};
 };
 
-std::unique_ptr<Attacked> attacked_cpu() {
+std::unique_ptr<Attacked> attacked_cpu(int calls = 8) {
   server::Configuration configuration = TestServer::configuration();
-  configuration.devices.cpu_calls = 8;
+  configuration.devices.cpu_calls = calls;
   configuration.devices.cpu_memory_bytes = std::size_t{2} << 30;
   return std::make_unique<Attacked>(configuration, kSizesOfACpu);
 }
@@ -331,7 +312,16 @@ TEST_P(Attacks, FortySlowReaders) {
   });
 }
 
+/// Where one call runs at a time, so that whose turn is next is all that helps the victim.
+class AttacksOnOneLane : public Attacks {
+ protected:
+  void SetUp() override { attacked_ = attacked_cpu(1); }
+};
+
+TEST_P(AttacksOnOneLane, SixHundredInteractiveCalls) { expect_fair(calls(600, v1::INTERACTIVE)); }
+
 INSTANTIATE_TEST_SUITE_P(Nightly, Attacks, ::testing::Values("Cpu"));
+INSTANTIATE_TEST_SUITE_P(Nightly, AttacksOnOneLane, ::testing::Values("Cpu"));
 INSTANTIATE_TEST_SUITE_P(SlowCuda, Attacks, ::testing::Values("Gpu"));
 
 TEST(Principals, AreToldApartByTheirAddresses) {
@@ -362,38 +352,6 @@ TEST(Principals, AreRefusedForNoWaitThatASlowCallOfLittleMemoryMakesSeemLong) {
     const grpc::Status status = answer.get();
     EXPECT_TRUE(status.ok()) << status.error_message();
   }
-}
-
-TEST(MemoryShortage, CallsThatFitOneByOneAllSucceedEightAtATime) {
-  server::Configuration configuration = TestServer::configuration();
-  configuration.devices.cpu_calls = 8;
-  configuration.devices.cpu_memory_bytes = std::size_t{4} << 20;  // a call takes more than half of it
-  TestServer server(configuration);
-  v1::FilterBoxRequest request;
-  set_inline(*request.mutable_image(), v1::FLOAT32, {300, 300}, std::vector<float>(300 * 300, 1.0F));
-  request.set_radius(3);
-  request.set_deviation(true);
-  std::atomic<int> next = 0;
-  std::atomic<int> succeeded = 0;
-  std::vector<std::thread> clients;
-  for (int client = 0; client < 8; ++client) {
-    clients.emplace_back([&, client] {
-      // Each a principal of its own, so that their calls run side by side where memory allows it.
-      const std::string address = "127.0.0." + std::to_string(11 + client);
-      const auto operations = v1::Operations::NewStub(channel_from(address.c_str(), server.port()));
-      while (next++ < 16) {
-        grpc::ClientContext context;
-        context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(60));
-        v1::OperationResult result;
-        const grpc::Status status = operations->FilterBox(&context, request, &result);
-        EXPECT_TRUE(status.ok()) << status.error_message();
-        if (status.ok()) ++succeeded;
-      }
-    });
-  }
-  for (std::thread& client : clients) client.join();
-  EXPECT_EQ(succeeded, 16);
-  EXPECT_LE(server.slot().device->budget()->high_water_bytes(), configuration.devices.cpu_memory_bytes);
 }
 
 }  // namespace

@@ -36,7 +36,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr std::time_t kHours = 3 * 3600;  // longer than any limit of the server
+constexpr std::time_t kHours = 3 * 3600;               // longer than any limit of the server
+constexpr absl::Duration kNoticed = absl::Seconds(3);  // by absl::Now(), too, where it is asked all the time
 
 class SetClock : public ::testing::Test {
  protected:
@@ -66,7 +67,7 @@ TEST_F(SetClock, TransfersGoOn) {
     for (const v1::WriteBufferRequest& chunk : server.messages(data)) {
       EXPECT_TRUE(writer->Write(chunk));
       clock_is_ahead = step;
-      absl::SleepFor(absl::Milliseconds(600));  // more than between two looks at transfers that stall
+      absl::SleepFor(kNoticed / 3);  // of three messages; and more than between two looks at those that stall
     }
     writer->WritesDone();
     const grpc::Status status = writer->Finish();
@@ -76,7 +77,7 @@ TEST_F(SetClock, TransfersGoOn) {
 
 TEST_F(SetClock, AStalledTransferEndsAllTheSame) {
   server::Configuration settings = TransferServer::configuration();
-  settings.limits.stalled_transfer = absl::Seconds(1);
+  settings.limits.stalled_transfer = 2 * kNoticed;
   TransferServer server(host_device(), settings);
   grpc::ClientContext context;
   set_deadline(context);
@@ -112,9 +113,10 @@ TEST_F(SetClock, OperationsGoOn) {
   };
   std::future<int> first = std::async(std::launch::async, call);
   std::future<int> second = std::async(std::launch::async, call);
-  for (int i = 0; i < 40; ++i) {
+  for (const std::time_t step : {kHours, -kHours, kHours}) {
     absl::SleepFor(absl::Milliseconds(50));
-    clock_is_ahead = i % 2 == 0 ? kHours : -kHours;
+    clock_is_ahead = step;
+    absl::SleepFor(kNoticed);
   }
   stop = true;
   EXPECT_GT(first.get() + second.get(), 10);
