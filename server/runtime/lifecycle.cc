@@ -305,7 +305,7 @@ void ServerLifecycle::set_serving(bool serving) {
 
 void ServerLifecycle::drain(const Configuration::Shutdown& limits, Runtime& runtime) {
   // What is stopped at the deadline has its answer within a slice, or a transfer's check.
-  constexpr absl::Duration kToAnswer = absl::Milliseconds(500);
+  static constexpr absl::Duration kToAnswer = absl::Milliseconds(500);
   watchdog_.reset();
   set_serving(false);
   absl::SleepFor(limits.lame_duck);

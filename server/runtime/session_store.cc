@@ -60,7 +60,7 @@ void SessionUse::end() {
 absl::StatusOr<SessionHandle> SessionStore::create_session(const NewSession& session) {
   const std::string name = absl::StrCat("sessions/", session.id);
   const std::lock_guard lock(mutex_);
-  if (entries_.find(name) != entries_.end()) {
+  if (entries_.contains(name)) {
     return absl::AlreadyExistsError(absl::StrCat(name, " exists already; make a new UUID for every session"));
   }
   if (entries_.size() >= limits_.max_sessions) {
@@ -351,7 +351,7 @@ absl::StatusOr<SessionStore::Entries::iterator> SessionStore::find_entry(std::st
 
 absl::Status SessionStore::missing_session(std::string_view name) const {
   const auto end = ends_.find(name);
-  const bool expired = end != ends_.end() || entries_.find(name) != entries_.end();
+  const bool expired = end != ends_.end() || entries_.contains(name);
   if (expired) {
     return not_found("SESSION_EXPIRED",
                      absl::StrCat(std::string(name), " has expired; create a new session and upload again"));
