@@ -99,10 +99,10 @@ struct DownloadOptions {
   int connections = 0;           ///< as UploadOptions::connections
 };
 
-/// A lease on one device of one server instance, which owns buffers. Movable; made by
-/// Client::create_session. Its member functions may be called from several threads at once; moving
-/// and destroying it may not run beside them. The destructor deletes the session, and with it its
-/// buffers, waiting 2 s at most; a server that cannot be reached drops them when the lease ends.
+/// A lease on one device of one server instance, which owns buffers. Made by Client::create_session. Movable:
+/// what was moved from may only be destroyed or assigned to. Its member functions may be called from several
+/// threads at once; moving and destroying it may not run beside them. The destructor deletes the session, and
+/// with it its buffers, waiting 2 s at most; a server that cannot be reached drops them when the lease ends.
 class Session {
  public:
   Session(Session&&) noexcept = default;
